@@ -1,0 +1,50 @@
+# Every target works on a fresh machine: it makes .venv and installs what it needs. A second call is instant.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test check format clean install
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Regard needs Python 3.11 or newer; try: make PYTHON=python3.11 demo"; exit 2; }
+	@echo "Creating $(VENV) and installing Regard (about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# torch first and pinned: a looser request may fetch gigabytes of GPU libraries.
+$(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
+	@$(PIP) -c constraints.txt "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
+	@$(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run
+	@$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/run  ## install Regard into .venv
+
+demo: $(VENV)/run  ## train two small translators and look inside (under 5 minutes)
+	@$(BIN)/regard demo --out runs/demo
+
+test: $(VENV)/dev  ## run the tests with coverage
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest --cov=regard --cov-report=term --cov-fail-under=90 $(ARGS)
+
+check: $(VENV)/dev  ## lint, format, types and the arrows between the rooms
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/dev  ## put the code into shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:  ## remove .venv, caches and the demo's run
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage .coverage.* dist build runs/demo
+	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""What the parts hand to each other: small frozen records, the same whatever was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from regard.base.shapes import Bool, Float, Tensor
+
+State = TypeVar("State")
+
+
+class Attended(NamedTuple):
+    """What attention returns: the context, and the weights behind it if they were asked for."""
+
+    context: Float[Tensor, "*batch value_dim"]
+    weights: Float[Tensor, "*batch source"] | None
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What an encoder returns: a memory of every source position, and a summary to start from."""
+
+    memory: Float[Tensor, "batch source hidden"]
+    mask: Bool[Tensor, "batch source"]
+    summary: Any = None
+
+
+@dataclass(frozen=True)
+class Step(Generic[State]):
+    """What a decoder's step returns: logits over the next symbol, the new state, the weights."""
+
+    logits: Float[Tensor, "batch vocab"]
+    state: State
+    weights: Float[Tensor, "batch source"] | None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a model returns in training: features to project, and attention if it was asked for."""
+
+    features: Float[Tensor, "batch target model_dim"]
+    attention: Float[Tensor, "batch target source"] | None
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished output of a search: ids without end mark, total log-probability, rank score.
+
+    `attention` has one row for each token and one for the end mark, if the search was asked for it.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+    attention: Float[Tensor, "target source"] | None
