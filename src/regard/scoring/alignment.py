@@ -1,0 +1,160 @@
+"""Word alignments: read out of attention, read out of gold lines, and compared by error rate.
+
+A link is a pair (source word, target word), counted from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.base.errors import RegardError
+from regard.scoring.score import Score
+
+Link: TypeAlias = tuple[int, int]
+Links: TypeAlias = Collection[Link]
+
+LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+
+
+class GoldLinks(NamedTuple):
+    """What people marked in one sentence pair; every sure link is also a possible one."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def merge_to_words(
+    weights: Float[np.ndarray, "target source"],
+    *,
+    source_words: Sequence[int],
+    target_words: Sequence[int],
+) -> Float[np.ndarray, "target_words source_words"]:
+    """Return attention between words from attention between pieces of words.
+
+    `source_words` and `target_words` give each piece the index of its word, or -1 to leave it out
+    (the end mark). The weight that reaches a source word is the sum over its pieces, and a target
+    word looks where its pieces look on average.
+    """
+    if weights.shape != (len(target_words), len(source_words)):
+        raise RegardError(
+            f"weights of shape {weights.shape} do not fit {len(target_words)} target pieces "
+            f"and {len(source_words)} source pieces."
+        )
+    from_source = _membership(source_words, weights.dtype)  # pieces, words
+    from_target = _membership(target_words, weights.dtype)
+    pieces_of_word = np.maximum(from_target.sum(axis=0), 1)  # a word without a piece stays zero
+    merged = from_target.T @ weights @ from_source
+    return np.asarray(merged / pieces_of_word[:, None], dtype=weights.dtype)
+
+
+def best_links(word_weights: Float[np.ndarray, "target source"]) -> frozenset[Link]:
+    """Return a link from each target word to the source word that it attends to most.
+
+    The first of equals wins. A target word whose weight all lies on left-out pieces has no link.
+    """
+    if word_weights.shape[1] == 0:
+        return frozenset()
+    best = word_weights.argmax(axis=1)
+    return frozenset(
+        (int(source), target)
+        for target, source in enumerate(best)
+        if word_weights[target, source] > 0
+    )
+
+
+def alignment_error_rate(
+    hypothesis: Sequence[Links],
+    sure: Sequence[Links],
+    possible: Sequence[Links] | None = None,
+) -> Score:
+    """Return the alignment error rate of a corpus, in percent (Och & Ney 2003, eq. 18).
+
+    Counts are summed over all sentences before they are divided. Without `possible`, the possible
+    links are the sure ones. Precision is measured on possible links and recall on sure ones.
+    """
+    gold_possible = sure if possible is None else possible
+    if not len(hypothesis) == len(sure) == len(gold_possible):
+        raise RegardError(
+            f"alignments of {len(hypothesis)} sentences cannot be compared with gold of "
+            f"{len(sure)} (sure) and {len(gold_possible)} (possible) sentences."
+        )
+    if not hypothesis:
+        raise RegardError("there is nothing to compare: no alignments and no gold.")
+
+    links = sure_links = links_in_sure = links_in_possible = 0
+    for one_hypothesis, one_sure, one_possible in zip(hypothesis, sure, gold_possible, strict=True):
+        a, s = frozenset(one_hypothesis), frozenset(one_sure)
+        p = s | frozenset(one_possible)
+        links += len(a)
+        sure_links += len(s)
+        links_in_sure += len(a & s)
+        links_in_possible += len(a & p)
+
+    # AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    agreement = _share(links_in_sure + links_in_possible, links + sure_links)
+    return Score(
+        name="AER",
+        value=100.0 * (1.0 - agreement),
+        signature=f"gold:{'sure' if possible is None else 'sure+possible'}|sum:corpus",
+        detail={
+            "precision": 100.0 * _share(links_in_possible, links),
+            "recall": 100.0 * _share(links_in_sure, sure_links),
+            "links": links,
+            "sure_links": sure_links,
+            "links_in_sure": links_in_sure,
+            "links_in_possible": links_in_possible,
+            "sentences": len(hypothesis),
+        },
+    )
+
+
+def parse_gold(line: str, *, first: int = 1) -> GoldLinks:
+    """Return the links of a gold line: `i-j` is sure, `ipj` possible; words count from `first`."""
+    sure, possible = set(), set()
+    for item in line.split():
+        match = LINK.fullmatch(item)
+        if match is None:
+            raise RegardError(
+                f"'{item}' is not an alignment link. Expected i-j (sure) or ipj (possible)."
+            )
+        link = (int(match[1]) - first, int(match[3]) - first)
+        if min(link) < 0:
+            raise RegardError(f"alignment link '{item}' lies before the first word, {first}.")
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return GoldLinks(sure=frozenset(sure), possible=frozenset(possible))
+
+
+def parse_links(line: str, *, first: int = 0) -> frozenset[Link]:
+    """Return the links of a line in Pharaoh format (`0-0 1-2`); words count from `first`."""
+    gold = parse_gold(line, first=first)
+    if gold.possible != gold.sure:
+        raise RegardError(
+            "a line of alignments marks links as possible (ipj). Only gold may; expected i-j."
+        )
+    return gold.sure
+
+
+def format_links(links: Links) -> str:
+    """Return links as a line in Pharaoh format, in the order of the source words."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def _membership(
+    words: Sequence[int], dtype: np.dtype[np.floating]
+) -> Float[np.ndarray, "pieces words"]:
+    """Return a matrix that has 1 where a piece belongs to a word."""
+    index = np.asarray(words, dtype=np.int64)
+    count = int(index.max(initial=-1)) + 1
+    return (index[:, None] == np.arange(count)).astype(dtype)
+
+
+def _share(part: int, whole: int) -> float:
+    """Return part / whole; of nothing, all is right."""
+    return part / whole if whole else 1.0

@@ -1,0 +1,32 @@
+"""The result type of every measure: a number that carries its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measured number, the signature that says how it was measured, and the counts behind it.
+
+    Values of BLEU, chrF and alignment error rate are percentages, from 0 to 100.
+    """
+
+    name: str
+    value: float
+    signature: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score as plain JSON values."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "signature": self.signature,
+            "detail": dict(self.detail),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value:.2f} ({self.signature})"
