@@ -1,0 +1,1 @@
+"""Attention in three steps: scores -> weights -> context."""

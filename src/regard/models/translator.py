@@ -1,0 +1,86 @@
+"""The translator: an encoder, a decoder and a projection onto the target vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from torch import nn
+
+from regard.base.results import Encoded, Output, Step
+from regard.base.shapes import Bool, Float, Int, Tensor
+
+State = TypeVar("State")
+
+
+class Decoder(Protocol[State]):
+    """What a translator asks of its decoder; recurrent and Transformer decoders both answer."""
+
+    def start(self, encoded: Encoded) -> State:
+        """Return the state before the first target symbol."""
+        ...
+
+    def __call__(self, tokens: Tensor, state: State, *, with_weights: bool) -> tuple[Output, State]:
+        """Read target symbols and return features for the next ones, with the new state."""
+        ...
+
+    def select(self, state: State, rows: Tensor) -> State:
+        """Return the state of these rows."""
+        ...
+
+
+class Translator(nn.Module, Generic[State]):
+    """p(y | x) = prod_i p(y_i | y_<i, x), from any encoder and any decoder."""
+
+    def __init__(self, *, encoder: nn.Module, decoder: nn.Module, projection: nn.Linear):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.projection = projection
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch source"],
+        source_mask: Bool[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        *,
+        with_weights: bool = False,
+    ) -> Output:
+        """Return the features behind every target position, given the symbols before it."""
+        state = self.start(self.encode(source, source_mask))
+        output, _ = self._decoder(target, state, with_weights=with_weights)
+        return output
+
+    def project(
+        self, features: Float[Tensor, "*positions model_dim"]
+    ) -> Float[Tensor, "*positions vocab"]:
+        """Return logits over the target vocabulary."""
+        logits: Tensor = self.projection(features)
+        return logits
+
+    def encode(
+        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+    ) -> Encoded:
+        """Read the source sentences once."""
+        encoded: Encoded = self.encoder(source, mask)
+        return encoded
+
+    def start(self, encoded: Encoded) -> State:
+        """Return the decoder's state before the first target symbol."""
+        return self._decoder.start(encoded)
+
+    def step(
+        self, tokens: Int[Tensor, "batch"], state: State, *, with_weights: bool = False
+    ) -> Step[State]:
+        """Read one symbol a row and return logits over the next one."""
+        output, state = self._decoder(tokens[:, None], state, with_weights=with_weights)
+        weights = None if output.attention is None else output.attention[:, 0]
+        return Step(self.project(output.features[:, 0]), state, weights)
+
+    def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:
+        """Return the state of these rows of the batch, in this order."""
+        return self._decoder.select(state, rows)
+
+    @property
+    def _decoder(self) -> Decoder[State]:
+        decoder: Any = self.decoder
+        return decoder  # type: ignore[no-any-return]

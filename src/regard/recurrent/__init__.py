@@ -1,0 +1,1 @@
+"""Recurrent networks: cells, encoder and decoder."""

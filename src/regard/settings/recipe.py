@@ -1,0 +1,118 @@
+"""The recipe of a translator: data, tokenizer, model, batches, training and decoding."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from regard.settings.model import RecurrentSettings
+from regard.settings.schema import Settings
+
+
+class GrammarSettings(Settings):
+    """The built-in corpus, generated on the fly; used where no files are given."""
+
+    pair: str = Field("en-de", description='"en-de" or "en-fr"')
+    size: int = Field(20_000, ge=1, description="training pairs")
+    valid_size: int = Field(500, ge=1)
+    test_size: int = Field(1_000, ge=1)
+    min_words: int = Field(3, ge=3)
+    max_words: int = Field(60, ge=3)
+    words: Literal["full", "small"] = Field("full", description="how many words it knows")
+    seed: int = 1
+
+    @model_validator(mode="after")
+    def _range(self) -> GrammarSettings:
+        if self.min_words > self.max_words:
+            raise ValueError(
+                f"min_words ({self.min_words}) must not exceed max_words ({self.max_words})"
+            )
+        return self
+
+
+class DataSettings(Settings):
+    """Where the sentence pairs come from: [source file, target file], or one TSV."""
+
+    train: tuple[str, ...] = ()
+    valid: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    grammar: GrammarSettings = GrammarSettings()  # type: ignore[call-arg]
+    hold_out: int = Field(500, ge=1, description="pairs kept from train where valid is not given")
+    max_words: int = Field(1_000, ge=1, description="longer lines are refused")
+
+    @model_validator(mode="after")
+    def _one_or_two(self) -> DataSettings:
+        for name in ("train", "valid", "test"):
+            files = getattr(self, name)
+            if len(files) > 2:
+                raise ValueError(
+                    f"{name} takes [source file, target file] or one TSV file, "
+                    f"not {len(files)} files"
+                )
+        return self
+
+
+class TokenizerSettings(Settings):
+    """How text becomes symbols."""
+
+    kind: Literal["character", "word", "sentencepiece"] = "sentencepiece"
+    size: int | None = Field(None, ge=8, description="most entries a vocabulary may have")
+    min_count: int = Field(1, ge=1, description="rarer words are unknown (kind word)")
+
+
+class BatchSettings(Settings):
+    """How examples are gathered into batches."""
+
+    tokens: int = Field(
+        4_096, ge=1, description="source and target symbols a batch, padding counted"
+    )
+    max_length: int = Field(512, ge=1, description="longer training examples are left out")
+    short_first: bool = Field(False, description="begin with short sentences in the first epoch")
+
+
+class TrainingSettings(Settings):
+    """How the model is trained, and when to stop."""
+
+    seed: int = 1
+    steps: int = Field(10_000, ge=1, description="most updates")
+    minutes: float | None = Field(None, gt=0, description="most minutes of training")
+    learning_rate: float = Field(1e-3, gt=0)
+    schedule: Literal["constant", "inverse-sqrt", "linear", "cosine"] = "cosine"
+    warmup: int = Field(100, ge=0, description="updates until the full learning rate")
+    weight_decay: float = Field(0.0, ge=0)
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    clip: float = Field(1.0, gt=0, description="largest gradient norm")
+    accumulate: int = Field(1, ge=1, description="batches an update")
+    validate_every: int = Field(500, ge=1, description="updates between validations")
+    validate_sentences: int = Field(200, ge=1, description="translated at each validation")
+    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
+    keep: int = Field(2, ge=1, description="newest checkpoints kept")
+    select: Literal["loss", "bleu"] = Field("bleu", description="what makes a model the best")
+    patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    tensorboard: bool = False
+
+
+class DecodingSettings(Settings):
+    """How translations are searched for."""
+
+    beam: int = Field(5, ge=1)
+    length_penalty: float = Field(1.0, ge=0, description="scores are divided by length ** penalty")
+    max_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of the source")
+    max_extra: int = Field(20, ge=1, description="and so many symbols more")
+
+
+class TranslationRecipe(Settings):
+    """Everything that decides a training of a translator."""
+
+    task: Literal["translate"] = "translate"
+    title: str = ""
+    data: DataSettings = DataSettings()  # type: ignore[call-arg]
+    tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
+    model: RecurrentSettings = RecurrentSettings()  # type: ignore[call-arg]
+    batches: BatchSettings = BatchSettings()  # type: ignore[call-arg]
+    training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
+    decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
+
+
+TASKS: dict[str, type[TranslationRecipe]] = {"translate": TranslationRecipe}

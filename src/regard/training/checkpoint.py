@@ -1,0 +1,170 @@
+"""Checkpoints: safetensors and JSON, written under a temporary name, synced, then renamed.
+
+A crash at any moment leaves either the old or the new checkpoint, never half of one. Nothing here
+is pickle, so reading a checkpoint from a stranger cannot execute code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regard.base.errors import RunError
+from regard.training.progress import Progress
+
+WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+
+
+class CheckpointStore:
+    """The checkpoints of one run: `checkpoints/step-*` to continue from, and `best/`."""
+
+    def __init__(self, run: Path, *, keep: int = 2, evidence: Mapping[str, Any] | None = None):
+        self._run = run
+        self._keep = keep
+        self._evidence = dict(evidence or {})
+
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        """Write a checkpoint that training can continue from, and drop the oldest."""
+        folder = self._run / "checkpoints" / f"step-{progress.step:08d}"
+        _write_folder(
+            folder,
+            tensors={
+                WEIGHTS: _weights(model),
+                OPTIMIZER: {**_optimizer_tensors(optimizer), "random": torch.get_rng_state()},
+            },
+            state={"progress": progress.to_json(), **self._evidence},
+        )
+        for old in self.folders()[: -self._keep]:
+            shutil.rmtree(old)
+
+    def save_best(self, model: nn.Module, progress: Progress, metrics: Mapping[str, float]) -> None:
+        """Write the weights of the best model so far."""
+        state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence}
+        _write_folder(self._run / "best", tensors={WEIGHTS: _weights(model)}, state=state)
+
+    def folders(self) -> list[Path]:
+        """Return the checkpoints, oldest first."""
+        return sorted((self._run / "checkpoints").glob("step-*"))
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+        """Load the newest checkpoint into model, optimiser and random state."""
+        folders = self.folders()
+        if not folders:
+            return Progress()
+        newest = folders[-1]
+        progress = Progress(**read_state(newest)["progress"])
+        load_weights(model, newest)
+        tensors = _load_tensors(newest / OPTIMIZER)
+        random = tensors.pop("random")
+        _restore_optimizer(optimizer, tensors, path=newest / OPTIMIZER)
+        torch.set_rng_state(random)
+        return progress
+
+
+def load_weights(model: nn.Module, folder: Path) -> None:
+    """Load the weights of a checkpoint; a tensor that is missing or misshapen is named."""
+    path = folder / WEIGHTS
+    found, wanted = _load_tensors(path), dict(model.named_parameters())
+    for name, parameter in wanted.items():
+        if name not in found:
+            raise RunError(f"{path} has no tensor {name!r}: it belongs to another model.")
+        if found[name].shape != parameter.shape:
+            raise RunError(
+                f"{path}: tensor {name!r} has shape {tuple(found[name].shape)}, but the recipe "
+                f"describes {tuple(parameter.shape)}."
+            )
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(found[name])
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Return the JSON state of a checkpoint."""
+    path = folder / STATE
+    try:
+        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RunError(_broken(path)) from error
+    return state
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: p.detach().contiguous() for name, p in model.named_parameters()}
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimiser's memory by parameter number and name, as `3.exp_avg`."""
+    return {
+        f"{index}.{name}": value.contiguous()
+        for index, memory in optimizer.state_dict()["state"].items()
+        for name, value in memory.items()
+    }
+
+
+def _restore_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], *, path: Path
+) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    try:
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    except (KeyError, ValueError) as error:
+        raise RunError(_broken(path)) from error
+
+
+def _load_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise RunError(_broken(path)) from error
+
+
+def _broken(path: Path) -> str:
+    return (
+        f"{path} is missing or damaged (was it cut short?). Delete the folder "
+        f"{path.parent.name!r} to go on from an earlier checkpoint, or train again."
+    )
+
+
+def _write_folder(
+    folder: Path, *, tensors: Mapping[str, dict[str, Tensor]], state: Mapping[str, Any]
+) -> None:
+    """Write a folder of files so that it appears whole or not at all."""
+    temporary = folder.with_name(f".{folder.name}.writing")
+    if temporary.exists():
+        shutil.rmtree(temporary)
+    temporary.mkdir(parents=True)
+    for name, part in tensors.items():
+        save_file(part, temporary / name)
+    (temporary / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+    for path in (*temporary.iterdir(), temporary):
+        _sync(path)
+    if folder.exists():
+        discarded = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(discarded, ignore_errors=True)
+        folder.rename(discarded)
+        temporary.rename(folder)
+        shutil.rmtree(discarded)
+    else:
+        temporary.rename(folder)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    """Have the operating system write a file or folder to the disk before going on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,145 @@
+"""The training loop, from the first update to the last, for any model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from regard.training.checkpoint import CheckpointStore
+from regard.training.loss import LossSum
+from regard.training.progress import Observer, Progress
+from regard.training.update import Counted, update
+
+
+class TrainingBatch(Counted, Protocol):
+    """A batch that also knows how much of it is padding."""
+
+    @property
+    def padding_share(self) -> float:
+        """Return the share of positions that hold no symbol."""
+        ...
+
+
+AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
+
+
+class Position(Protocol):
+    """A place in the order of batches."""
+
+    @property
+    def epoch(self) -> int:
+        """Return how many times all examples were seen."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """Return how many batches of the epoch were taken."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """When to stop, validate and save."""
+
+    steps: int
+    minutes: float | None = None
+    patience: int | None = None
+    validate_every: int = 500
+    checkpoint_every: int = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What a validation found: figures to show, and the one to select by (lower is better)."""
+
+    metrics: Mapping[str, float]
+    value: float
+
+
+def fit(
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_sum: Callable[[AnyBatch], LossSum],
+    batches_from: Callable[[int, int], Iterator[tuple[Position, AnyBatch]]],
+    learning_rate: Callable[[int], float],
+    validate: Callable[[], Validation],
+    store: CheckpointStore,
+    limits: Limits,
+    observer: Observer,
+    clip: float = 1.0,
+    accumulate: int = 1,
+) -> Progress:
+    """Train until a limit is reached, from the newest checkpoint if there is one."""
+    progress = store.restore(model, optimizer)
+    batches = batches_from(progress.epoch, progress.batch)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    began = time.monotonic() - progress.seconds
+
+    while (reason := _reason_to_stop(progress, limits)) is None:
+        model.train()
+        taken = list(islice(batches, accumulate))
+        rate = learning_rate(progress.step + 1)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        result = update(
+            [batch for _, batch in taken],
+            loss_sum=loss_sum,
+            parameters=parameters,
+            optimizer=optimizer,
+            clip=clip,
+        )
+        position = taken[-1][0]
+        progress = replace(
+            progress,
+            step=progress.step + 1,
+            epoch=position.epoch,
+            batch=position.batch,
+            seconds=time.monotonic() - began,
+        )
+        padding = sum(batch.padding_share for _, batch in taken) / len(taken)
+        observer.updated(progress, result, {"learning_rate": rate, "padding": padding})
+
+        last = _reason_to_stop(progress, limits) is not None
+        if last or progress.step % limits.validate_every == 0:
+            progress = _validated(model, progress, validate, store, observer)
+        if last or progress.step % limits.checkpoint_every == 0:
+            store.save(model, optimizer, progress)
+
+    observer.finished(progress, reason)
+    return progress
+
+
+def _validated(
+    model: nn.Module,
+    progress: Progress,
+    validate: Callable[[], Validation],
+    store: CheckpointStore,
+    observer: Observer,
+) -> Progress:
+    """Validate, and keep the model if it is the best so far."""
+    model.eval()
+    with torch.no_grad():
+        found = validate()
+    progress = progress.judged(found.value)
+    if progress.best_step == progress.step:
+        store.save_best(model, progress, found.metrics)
+    observer.validated(progress, found.metrics)
+    return progress
+
+
+def _reason_to_stop(progress: Progress, limits: Limits) -> str | None:
+    """Return why training should end now, or None if it should go on."""
+    if progress.step >= limits.steps:
+        return f"all {limits.steps} updates done"
+    if limits.minutes is not None and progress.seconds >= 60 * limits.minutes:
+        return f"{limits.minutes:g} minutes are over"
+    if limits.patience is not None and progress.without_progress >= limits.patience:
+        return f"no progress in {limits.patience} validations"
+    return None
