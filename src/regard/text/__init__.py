@@ -1,0 +1,1 @@
+"""Tokenizers (characters, words, SentencePiece) and the vocabulary behind them, without torch."""

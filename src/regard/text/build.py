@@ -1,0 +1,61 @@
+"""Training and loading of tokenizers by the name of their kind: the one registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from regard.base.errors import RunError
+from regard.text.character import CharacterTokenizer
+from regard.text.record import read_record
+from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
+from regard.text.word import WordTokenizer
+
+Kind = Literal["character", "word", "sentencepiece"]
+AnyTokenizer: TypeAlias = CharacterTokenizer | WordTokenizer | SentencePieceTokenizer
+
+TOKENIZERS: dict[str, type[AnyTokenizer]] = {
+    "character": CharacterTokenizer,
+    "word": WordTokenizer,
+    "sentencepiece": SentencePieceTokenizer,
+}
+SENTENCEPIECE_SIZE = 8000
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    *,
+    kind: Kind,
+    size: int | None = None,
+    min_count: int = 1,
+    model_type: ModelType = "unigram",
+    character_coverage: float = 1.0,
+) -> AnyTokenizer:
+    """Learn a tokenizer from texts.
+
+    `size` is the most entries it may have, special symbols included; without it, characters and
+    words are limited by `min_count` alone and SentencePiece to 8000. `model_type` and
+    `character_coverage` are SentencePiece's, `min_count` is the others'.
+    """
+    if kind == "sentencepiece":
+        return SentencePieceTokenizer.train(
+            texts,
+            size=SENTENCEPIECE_SIZE if size is None else size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+        )
+    learned = CharacterTokenizer if kind == "character" else WordTokenizer
+    return learned.train(texts, size=size, min_count=min_count)
+
+
+def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
+    """Read the tokenizer that was saved as `folder/name.*`."""
+    kind = read_record(folder, name)["kind"]
+    if kind not in TOKENIZERS:
+        known = ", ".join(TOKENIZERS)
+        raise RunError(
+            f"{folder / f'{name}.json'} holds a tokenizer of the unknown kind {kind!r}; "
+            f"known are {known}"
+        )
+    return TOKENIZERS[kind].load(folder, name)

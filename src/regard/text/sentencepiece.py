@@ -1,0 +1,208 @@
+"""A SentencePiece tokenizer: subwords, with bytes for whatever they cannot spell."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencepiece
+
+from regard.base.errors import RunError, SettingsError
+from regard.base.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from regard.text.record import read_record, write_record
+from regard.text.surfaces import visible, words_of_surfaces
+
+ModelType = Literal["unigram", "bpe"]
+
+# SentencePiece writes a space as this character, so the character itself must go in as bytes.
+SPACE_MARK = "▁"
+# Longer texts teach no more subwords, and cost memory.
+LONGEST_TEXT_BYTES = 65_536
+# The sums of the training depend on how the work is divided, so the number is fixed.
+THREADS = 4
+
+
+class SentencePieceTokenizer:
+    """Subwords of a trained SentencePiece model; every text comes back exactly as it was.
+
+    Kudo and Richardson 2018 (SentencePiece), Kudo 2018 (unigram), Sennrich et al. 2016 (BPE).
+    The text is not normalised, the first word of a text is spelled as in mid-sentence, and
+    characters outside the vocabulary are spelled as UTF-8 bytes, so nothing is ever unknown.
+    """
+
+    def __init__(self, model: bytes):
+        self.model = model
+        self._processor = _processor(model)
+        self._bytes = [self._bytes_of(number) for number in range(len(self._processor))]
+        self._first_byte = self._processor.piece_to_id("<0x00>")
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        size: int,
+        model_type: ModelType = "unigram",
+        character_coverage: float = 1.0,
+    ) -> SentencePieceTokenizer:
+        """Learn a vocabulary of at most `size` entries; a small corpus may support fewer.
+
+        `character_coverage` is the share of the text that the vocabulary's characters must spell;
+        the rarest characters beyond it are left to bytes (0.9995 suits Chinese and Japanese).
+        The same texts in the same order give the same model.
+        """
+        if not 0.98 <= character_coverage <= 1:
+            raise SettingsError(
+                f"character_coverage ({character_coverage}) must lie between 0.98 and 1"
+            )
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(text for text in texts if text.strip()),
+                model_writer=model,
+                model_type=model_type,
+                vocab_size=size,
+                hard_vocab_limit=False,
+                character_coverage=character_coverage,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                max_sentence_length=LONGEST_TEXT_BYTES,
+                num_threads=THREADS,
+                minloglevel=2,
+                **_special_options(),
+            )
+        except RuntimeError as error:
+            raise SettingsError(_training_problem(str(error), size)) from None
+        return cls(model.getvalue())
+
+    @property
+    def size(self) -> int:
+        """How many entries the vocabulary has, special symbols included."""
+        return len(self._bytes)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without begin and end marks."""
+        first, *others = text.split(SPACE_MARK)
+        ids: list[int] = self._processor.encode(first)
+        if others:
+            mark = [self._first_byte + byte for byte in SPACE_MARK.encode()]
+            for other in others:
+                ids += mark + self._continuation.encode(other)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        text = b"".join([self._bytes[number] for number in ids])
+        return text.removeprefix(b" ").decode("utf-8", errors="replace")
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return each id as a person should read it: "▁" begins a word, "<0xE2>" is a byte."""
+        return [visible(self._processor.id_to_piece(number)) for number in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id the index of the whitespace-separated word that it belongs to."""
+        return words_of_surfaces(_surfaces([self._bytes[number] for number in ids]))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.model`, as SentencePiece itself reads it, and `folder/name.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.model").write_bytes(self.model)
+        record = {"kind": "sentencepiece", "sha256": hashlib.sha256(self.model).hexdigest()}
+        write_record(folder, name, record)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> SentencePieceTokenizer:
+        """Read what `save` wrote; a missing or damaged model is a RunError that names it."""
+        digest = read_record(folder, name).get("sha256")
+        path = folder / f"{name}.model"
+        try:
+            model = path.read_bytes()
+        except FileNotFoundError:
+            raise RunError(f"{path} is missing, so the tokenizer cannot be read") from None
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error.strerror}") from None
+        if hashlib.sha256(model).hexdigest() != digest:
+            raise RunError(
+                f"{path} is cut short or changed: it is not the model that {name}.json names"
+            )
+        try:
+            return cls(model)
+        except (RuntimeError, ValueError) as error:
+            raise RunError(f"{path} is not a SentencePiece model for this use: {error}") from None
+
+    @cached_property
+    def _continuation(self) -> Any:
+        """The same model for text that does not stand at a beginning."""
+        processor = _processor(self.model)
+        processor.override_normalizer_spec(add_dummy_prefix=False)
+        return processor
+
+    def _bytes_of(self, number: int) -> bytes:
+        """Return the UTF-8 bytes that a piece adds to the text."""
+        processor = self._processor
+        if processor.is_byte(number):
+            return bytes([int(processor.id_to_piece(number)[3:5], base=16)])
+        if number == UNKNOWN:
+            return SPECIALS[UNKNOWN].encode()
+        if processor.is_control(number):
+            return b""
+        spelled: str = processor.id_to_piece(number)
+        return spelled.replace(SPACE_MARK, " ").encode()
+
+
+def _processor(model: bytes) -> Any:
+    """Load a model; one without our special symbols or without bytes is refused."""
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.load_from_serialized_proto(model)
+    specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    if specials != (PAD, UNKNOWN, BEGIN, END):
+        raise ValueError(f"its special symbols have the ids {specials}")
+    first = processor.piece_to_id("<0x00>")
+    if not (
+        first + 255 < len(processor) and all(map(processor.is_byte, range(first, first + 256)))
+    ):
+        raise ValueError("it has no pieces for single bytes")
+    return processor
+
+
+def _special_options() -> dict[str, Any]:
+    """Return the trainer's options that give the special symbols our ids and names."""
+    names = {"pad": PAD, "unk": UNKNOWN, "bos": BEGIN, "eos": END}
+    ids: dict[str, Any] = {f"{name}_id": number for name, number in names.items()}
+    return ids | {f"{name}_piece": SPECIALS[number] for name, number in names.items()}
+
+
+def _training_problem(message: str, size: int) -> str:
+    """Say in the user's terms why SentencePiece could not train."""
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"a SentencePiece vocabulary of {size} entries is too small: the special symbols, the "
+            f"256 bytes and the characters of these texts need at least {found[1]}"
+        )
+    if "sentences_.empty()" in message:
+        return "there is no text to train a SentencePiece vocabulary on"
+    return f"SentencePiece could not train a vocabulary of {size} entries: {message}"
+
+
+def _surfaces(pieces: Sequence[bytes]) -> list[str]:
+    """Return the text that each piece adds; a letter spelled in bytes belongs to its first byte."""
+    surfaces: list[str] = []
+    position = 0
+    text = b"".join(pieces)
+    for piece in pieces:
+        end = position + len(piece)
+        start = position
+        while start < end and text[start] & 0xC0 == 0x80:  # a byte that continues a letter
+            start += 1
+        while start < end < len(text) and text[end] & 0xC0 == 0x80:
+            end += 1
+        surfaces.append(text[start:end].decode("utf-8", errors="replace"))
+        position += len(piece)
+    return surfaces

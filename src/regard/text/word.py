@@ -1,0 +1,151 @@
+"""A tokenizer whose pieces are words and punctuation marks, with the spacing kept in the piece.
+
+The scheme. A text is cut into words (runs of letters, digits and their marks), single characters
+of anything else, and whitespace. A vocabulary entry is the stretch of text that it stands for:
+
+    " cat"     a word after one space, the common case; the start of a text counts as a space
+    ","        glued to what stands before it
+    " ", "\\t"  one character of whitespace beyond the single space between words
+    ""         the joiner: takes away the space of the piece that follows
+
+So `Straße, weil` is " Straße" "," " weil" and `straße , weil` is " straße" " ," " weil": spaces
+between words cost nothing, and both come back as they were. An elided word keeps its apostrophe
+(l', qu'); any other apostrophe between letters begins a piece ('s, 't).
+
+A word that is known in one spacing is known in all: if "weil" was only seen after a space, a
+glued one is the joiner and " weil"; if "," was only seen glued, one after a space is " " and ",".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from regard.base.specials import SPECIALS, UNKNOWN
+from regard.text.record import vocabulary_of_record, write_record
+from regard.text.surfaces import visible, words_of_surfaces
+from regard.text.vocabulary import Vocabulary
+
+JOINER, SPACE = "", " "
+JOINER_LABEL = "⁀"
+
+
+class WordTokenizer:
+    """One id a word or punctuation mark; a word that was not seen in training is unknown."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
+    ) -> WordTokenizer:
+        """Learn the words of these texts."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(split(text))
+        always = (JOINER, SPACE)
+        return cls(Vocabulary.from_counts(counts, size=size, min_count=min_count, always=always))
+
+    @property
+    def size(self) -> int:
+        """How many entries the vocabulary has, special symbols included."""
+        return len(self.vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without begin and end marks."""
+        return [number for symbol in split(text) for number in self._ids(symbol)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        return "".join(self._surfaces(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return each id as a person should read it: words without the space before them."""
+        return [self._label(self.vocabulary.symbol_of(number)) for number in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id the index of the whitespace-separated word that it belongs to."""
+        return words_of_surfaces(self._surfaces(ids))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.json`."""
+        write_record(folder, name, {"kind": "word", "symbols": list(self.vocabulary.symbols)})
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> WordTokenizer:
+        """Read what `save` wrote."""
+        return cls(vocabulary_of_record(folder, name))
+
+    def _ids(self, symbol: str) -> tuple[int, ...]:
+        """Return the ids of one symbol, by way of the word's other spacing where that is known."""
+        vocabulary = self.vocabulary
+        if symbol in vocabulary:
+            return (vocabulary.id_of(symbol),)
+        if symbol.isspace():
+            return (vocabulary.id_of(SPACE),)  # an unknown kind of whitespace still parts words
+        if not symbol.startswith(SPACE):
+            # Also for a word that is unknown in both spacings: the unknown symbol stands after a
+            # space, and the joiner keeps the count of words right.
+            return (vocabulary.id_of(JOINER), vocabulary.id_of(SPACE + symbol))
+        if (glued := symbol.removeprefix(SPACE)) in vocabulary:
+            return (vocabulary.id_of(SPACE), vocabulary.id_of(glued))
+        return (UNKNOWN,)
+
+    def _surfaces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text that each id adds; the space before the first word adds none."""
+        surfaces = []
+        # The first space of a text only says that a word begins there.
+        joined = True
+        for number in ids:
+            if number < len(SPECIALS) and number != UNKNOWN:
+                surfaces.append("")
+                continue
+            symbol = self.vocabulary.symbol_of(number)
+            surface = SPACE + symbol if number == UNKNOWN else symbol
+            surfaces.append(surface.removeprefix(SPACE) if joined else surface)
+            joined = symbol == JOINER
+        return surfaces
+
+    @staticmethod
+    def _label(symbol: str) -> str:
+        if symbol == JOINER:
+            return JOINER_LABEL
+        return visible(symbol if symbol.isspace() else symbol.removeprefix(SPACE))
+
+
+def split(text: str) -> Iterator[str]:
+    """Cut a text into symbols: words with the space before them, glued words, whitespace."""
+    if not text:
+        return
+    # The space put before the text makes its first word the same symbol as in mid-sentence.
+    for match in _pattern().finditer(SPACE + text):
+        spacing, word = match["spacing"], match["word"]
+        if word and spacing.endswith(SPACE):
+            spacing, word = spacing[:-1], SPACE + word
+        yield from spacing
+        if word:
+            yield word
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    r"""Return the pattern of one word with the whitespace before it.
+
+    `\w` leaves out combining marks, without which "é" written as two code points and most words of
+    India would fall apart, and the invisible joiners inside Persian and Indian words.
+    """
+    marks = "".join(
+        chr(code)
+        for code in range(0x300, 0x1F000)
+        if unicodedata.category(chr(code)).startswith("M")
+    )
+    letter = rf"[\w{marks}\u200c\u200d]"
+    elided = rf"(?:(?<!{letter}){letter}|{letter}*[qQ][uU])['’](?={letter})"
+    shortened = rf"(?<={letter})['’]{letter}+"
+    word = rf"{elided}|{shortened}|{letter}+|\S"
+    return re.compile(rf"(?P<spacing>\s*)(?P<word>{word}|$)")

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.base.specials import BEGIN, END, UNKNOWN
+from regard.text.word import WordTokenizer, split
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        pytest.param("", [], id="nothing"),
+        pytest.param("the cat", [" the", " cat"], id="single spaces cost nothing"),
+        pytest.param("Straße, weil", [" Straße", ",", " weil"], id="natural punctuation"),
+        pytest.param("straße , weil", [" straße", " ,", " weil"], id="pre-tokenised punctuation"),
+        pytest.param("n'aiment", [" n'", "aiment"], id="elision"),
+        pytest.param("lorsqu’il", [" lorsqu’", "il"], id="longer elision"),
+        pytest.param("don't", [" don", "'t"], id="shortened word"),
+        pytest.param("'so'", [" '", "so", "'"], id="quotation marks"),
+        pytest.param("l' eau", [" l", "'", " eau"], id="apostrophe before a space"),
+        pytest.param("3.14", [" 3", ".", "14"], id="number"),
+        pytest.param("well-known", [" well", "-", "known"], id="hyphen"),
+        pytest.param("e\u0301te\u0301", [" e\u0301te\u0301"], id="combining marks"),
+        pytest.param("हिन्दी", [" हिन्दी"], id="vowel signs"),
+        pytest.param(" a", [" ", " a"], id="leading space"),
+        pytest.param("a  b", [" a", " ", " b"], id="two spaces"),
+        pytest.param("a\tb", [" a", "\t", "b"], id="tab"),
+        pytest.param("a\n b ", [" a", "\n", " b", " "], id="newline and trailing space"),
+        pytest.param(" ", [" ", " "], id="a space alone"),
+    ],
+)
+def test_split(text: str, symbols: list[str]) -> None:
+    assert list(split(text)) == symbols
+
+
+TEXTS = st.one_of(
+    st.text(),
+    st.text(alphabet="ab ,'’\t\n\u00a0qué\u0301."),
+    st.lists(st.sampled_from(["the", "Katze", ",", "l'", "…", "e\u0301"])).map(" ".join),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS)
+def test_every_text_of_known_words_round_trips(text: str) -> None:
+    tokenizer = WordTokenizer.train([text, "x"])
+    ids = tokenizer.encode(text)
+    assert UNKNOWN not in ids
+    assert tokenizer.decode(ids) == text
+    assert len(tokenizer.pieces(ids)) == len(ids)
+    assert max(tokenizer.word_of_piece(ids), default=0) == max(0, len(text.split()) - 1)
+
+
+@pytest.mark.parametrize("seen", [", (", "a,("])
+@settings(deadline=None, max_examples=100)
+@given(text=st.text(alphabet=",( \t"))
+def test_a_piece_known_in_one_spacing_is_known_in_all(seen: str, text: str) -> None:
+    tokenizer = WordTokenizer.train([seen, "\t"])
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        pytest.param("so weil", "(weil", id="a glued word seen only after a space"),
+        pytest.param("so, ja", "so , ja", id="a spaced comma seen only glued"),
+        pytest.param("so,", ", so", id="a comma that begins the text"),
+    ],
+)
+def test_other_spacing_of_a_known_word(seen: str, text: str) -> None:
+    tokenizer = WordTokenizer.train([seen, "("])
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "decoded", "words"),
+    [
+        ("the dog", "the <unk>", [0, 1]),
+        ("dog the", "<unk> the", [0, 1]),
+        ("the?", "the<unk>", [0, 0, 0]),
+        ("the\tcat", "the cat", [0, 1, 1, 1]),
+    ],
+)
+def test_unknown_words_keep_their_spacing(text: str, decoded: str, words: list[int]) -> None:
+    tokenizer = WordTokenizer.train(["the cat"])
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == decoded
+    assert tokenizer.word_of_piece(ids) == words
+
+
+def test_special_symbols_add_no_text() -> None:
+    tokenizer = WordTokenizer.train(["the cat."])
+    ids = [BEGIN, *tokenizer.encode("the cat."), END]
+    assert tokenizer.decode(ids) == "the cat."
+    assert tokenizer.pieces(ids) == ["<s>", "the", "cat", ".", "</s>"]
+    assert tokenizer.word_of_piece(ids) == [0, 0, 1, 1, 1]
+
+
+def test_a_text_that_spells_a_special_symbol_is_text() -> None:
+    tokenizer = WordTokenizer.train(["<s> a </s>"])
+    ids = tokenizer.encode("<s> a </s>")
+    assert min(ids) > END
+    assert tokenizer.decode(ids) == "<s> a </s>"
+
+
+def test_labels_of_whitespace_and_joiner() -> None:
+    tokenizer = WordTokenizer.train(["a b"])
+    assert tokenizer.pieces(tokenizer.encode("a  ba")) == ["a", "␣", "<unk>"]
+    assert tokenizer.pieces(tokenizer.encode("a(b")) == ["a", "⁀", "<unk>", "⁀", "b"]
+
+
+def test_size_and_min_count() -> None:
+    texts = ["the cat the dog", "the cat"]
+    assert WordTokenizer.train(texts, min_count=2).vocabulary.symbols == ("", " ", " the", " cat")
+    assert WordTokenizer.train(texts, size=7).vocabulary.symbols == ("", " ", " the")
+    assert WordTokenizer.train(texts, size=7).size == 7
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    tokenizer = WordTokenizer.train(["Größe,\n\tso  was"])
+    tokenizer.save(tmp_path, "target")
+    loaded = WordTokenizer.load(tmp_path, "target")
+    assert loaded.vocabulary.symbols == tokenizer.vocabulary.symbols
+    assert [path.name for path in tmp_path.iterdir()] == ["target.json"]
