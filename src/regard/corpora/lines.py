@@ -1,0 +1,95 @@
+"""Lines of a text file, plain or gzip, each exactly as it stands there."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from regard.base.errors import DataError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+GZIP_MARK = b"\x1f\x8b"
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a UTF-8 file without their line ends; spacing is left as it is.
+
+    The file may be compressed with gzip, end its lines with "\\r\\n" and begin with a byte order
+    mark. The last line may lack its newline.
+    """
+    lines = [_decoded(line, path, number) for number, line in enumerate(_raw_lines(path), 1)]
+    if lines in ([], [""]):
+        raise DataError(
+            "the file is empty", path=path, remedy="It should hold one sentence a line."
+        )
+    return lines
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines as bytes, without line ends and byte order mark."""
+    try:
+        with path.open("rb") as file:
+            # Peeked at and opened once, so that a pipe can be read as well.
+            compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
+            for number, line in enumerate(gzip.GzipFile(fileobj=file) if compressed else file):
+                start = BYTE_ORDER_MARK if number == 0 else b""
+                yield line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(start)
+    except (gzip.BadGzipFile, zlib.error, EOFError):
+        raise DataError(
+            "the gzip file is damaged or cut short",
+            path=path,
+            remedy="Copy or download it again.",
+        ) from None
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, remedy=_suggestion(path)) from None
+    except IsADirectoryError:
+        raise DataError(
+            "this is a folder", path=path, remedy="Name a file with one sentence a line."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be read ({error.strerror})",
+            path=path,
+            remedy="Check the path and its permissions.",
+        ) from None
+
+
+def _decoded(line: bytes, path: Path, number: int) -> str:
+    """Return a line as text."""
+    if number == 1 and line.startswith(UTF16_MARKS):
+        raise DataError(
+            "the text is UTF-16, not UTF-8",
+            path=path,
+            line=number,
+            remedy="Convert it: iconv -f UTF-16 -t UTF-8.",
+        )
+    if b"\0" in line:
+        raise DataError(
+            f"a NUL byte at byte {line.index(0) + 1} of the line",
+            path=path,
+            line=number,
+            remedy="Is this a text file? If so, remove the byte.",
+        )
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"invalid UTF-8 at byte {error.start + 1} of the line (0x{line[error.start]:02x})",
+            path=path,
+            line=number,
+            remedy="Convert the file to UTF-8, for example: iconv -f LATIN1 -t UTF-8.",
+        ) from None
+
+
+def _suggestion(path: Path) -> str:
+    """Say which file could have been meant."""
+    if not path.parent.is_dir():
+        return f"There is no folder {path.parent} either."
+    names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+    if near := get_close_matches(path.name, names, n=3):
+        return f"Did you mean {' or '.join(near)}?"
+    return "Check the path."

@@ -1,0 +1,61 @@
+"""Word alignments in the Pharaoh format: `0-0 1-2`, source and target word, counted from 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from regard.base.errors import DataError
+from regard.corpora.lines import read_lines
+
+Links = tuple[tuple[int, int], ...]
+
+LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
+
+def format_alignment(links: Iterable[tuple[int, int]]) -> str:
+    """Write links as one line, in the order of their words."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def parse_alignment(text: str, *, path: Path, line: int) -> Links:
+    """Read one line of links; `path` and `line` say where it stands, should it be wrong."""
+    links = []
+    for item in text.split():
+        found = LINK.fullmatch(item)
+        if found is None:
+            raise DataError(
+                f"{item!r} is not an alignment link",
+                path=path,
+                line=line,
+                remedy="A link is source word, hyphen, target word, counted from 0: 3-4.",
+            )
+        links.append((int(found[1]), int(found[2])))
+    return tuple(links)
+
+
+def check_links(
+    links: Links, *, source_words: int, target_words: int, path: Path, line: int
+) -> None:
+    """Refuse links to words that the sentences do not have."""
+    for source, target in links:
+        for side, word, words in (
+            ("source", source, source_words),
+            ("target", target, target_words),
+        ):
+            if word >= words:
+                raise DataError(
+                    f"the link {source}-{target} points past the {words} words of the {side}",
+                    path=path,
+                    line=line,
+                    remedy="Words are separated by whitespace and counted from 0.",
+                )
+
+
+def read_alignments(path: Path) -> list[Links]:
+    """Read one line of links a sentence pair; an empty line is a pair without links."""
+    return [
+        parse_alignment(text, path=path, line=number)
+        for number, text in enumerate(read_lines(path), 1)
+    ]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.base.errors import DataError
+from regard.corpora.lines import read_lines
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        pytest.param(b"a\nb\n", ["a", "b"], id="plain"),
+        pytest.param(b"a\nb", ["a", "b"], id="no newline at the end"),
+        pytest.param(b"a\r\nb\r\n", ["a", "b"], id="Windows line ends"),
+        pytest.param(b"\xef\xbb\xbfa\nb\n", ["a", "b"], id="byte order mark"),
+        pytest.param(b"  a  b \t\n", ["  a  b \t"], id="spacing kept"),
+        pytest.param(b"a\n\nb\n\n", ["a", "", "b", ""], id="empty lines kept"),
+        pytest.param("a\u2028b\x85c\x0bd\n".encode(), ["a\u2028b\x85c\x0bd"], id="only newlines"),
+        pytest.param("Straße 👩‍👧\n".encode(), ["Straße 👩‍👧"], id="Unicode"),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_lines(tmp_path: Path, content: bytes, lines: list[str], compressed: bool) -> None:
+    path = tmp_path / ("text.gz" if compressed else "text")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    assert read_lines(path) == lines
+
+
+def test_gzip_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "train.en"
+    path.write_bytes(gzip.compress(b"a\n"))
+    assert read_lines(path) == ["a"]
+
+
+def test_a_pipe_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    assert read_lines(path) == ["a", "b"]
+    writer.join()
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.text(alphabet=st.characters(exclude_characters="\n\r\0\ufeff", codec="utf-8"))
+    ).filter(any)
+)
+def test_lines_come_back_as_written(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "text"
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    assert read_lines(path) == lines
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(b"", "text: the file is empty", id="empty"),
+        pytest.param(b"\xef\xbb\xbf", "the file is empty", id="byte order mark alone"),
+        pytest.param(b"\n", "the file is empty", id="one empty line"),
+        pytest.param(
+            b"a\nb\nna\xefve\n",
+            r"text, line 3: invalid UTF-8 at byte 3 of the line \(0xef\)\. Convert .* iconv",
+            id="Latin-1",
+        ),
+        pytest.param(b"a\n\xed\xa0\x80\n", "line 2: invalid UTF-8 at byte 1", id="surrogate"),
+        pytest.param(
+            "a\n".encode("utf-16"), "text, line 1: the text is UTF-16, not UTF-8", id="UTF-16"
+        ),
+        pytest.param(b"a\nb\0c\n", "text, line 2: a NUL byte at byte 2 of the line", id="NUL"),
+    ],
+)
+def test_content_that_cannot_be_used(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_lines(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"plain text", id="not gzip"),
+        pytest.param(gzip.compress(b"some text\n" * 100)[:-12], id="cut short"),
+        pytest.param(gzip.compress(b"some text\n")[:12] + b"\xff" * 20, id="damaged"),
+    ],
+)
+def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"text\.gz: the gzip file is damaged or cut short"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param(
+            "trian.en", r"trian\.en: there is no such file\. Did you mean train\.en", id="near"
+        ),
+        pytest.param("xyz", r"no such file\. Check the path", id="nothing near"),
+        pytest.param("other/train.en", r"There is no folder .*other either", id="no folder"),
+        pytest.param("folder", "folder: this is a folder", id="a folder"),
+        pytest.param("train.en/x", r"cannot be read \(Not a directory\)", id="a file as folder"),
+    ],
+)
+def test_files_that_cannot_be_opened(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "train.en").write_text("a\n")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match=message):
+        read_lines(tmp_path / name)
