@@ -1,0 +1,123 @@
+"""Sentence pairs as ids, and batches of them as padded tensors with masks."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from regard.base.shapes import Bool, Int, Tensor
+from regard.base.specials import BEGIN, END, PAD
+from regard.corpora.pair import SentencePair
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Text to ids: the one ability of a tokenizer that is needed here."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without begin and end marks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One sentence pair as ids, without begin and end marks."""
+
+    source: Sequence[int]
+    target: Sequence[int]
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The positions that source and target take in a batch, end marks included."""
+        return len(self.source) + 1, len(self.target) + 1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs of like length, padded; in the masks True is a real position."""
+
+    source: Int[Tensor, "batch source"]
+    """Source ids and the end mark."""
+    source_mask: Bool[Tensor, "batch source"]
+    target_input: Int[Tensor, "batch target"]
+    """The begin mark and target ids: what the decoder reads."""
+    target_output: Int[Tensor, "batch target"]
+    """Target ids and the end mark: what the decoder should say."""
+    target_mask: Bool[Tensor, "batch target"]
+
+    @property
+    def target_tokens(self) -> int:
+        """How many target positions are real, end marks included."""
+        return int(self.target_mask.sum())
+
+    @property
+    def padding_share(self) -> float:
+        """The share of source and target positions that are padding."""
+        positions = self.source_mask.numel() + self.target_mask.numel()
+        return 1 - (int(self.source_mask.sum()) + self.target_tokens) / positions
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Return the batch on another device."""
+        return Batch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+
+
+def encode_pairs(
+    pairs: Iterable[SentencePair],
+    source_tokenizer: TextEncoder,
+    target_tokenizer: TextEncoder,
+    *,
+    max_length: int | None = None,
+) -> list[Example]:
+    """Turn sentence pairs into ids.
+
+    A pair with more than `max_length` pieces on either side, end mark included, is left out; the
+    difference to the number of pairs says how many were. Without `max_length` all are kept.
+    """
+    examples = []
+    for pair in pairs:
+        # Arrays of 4 bytes an id: lists of Python integers would take about ten times as much.
+        example = Example(
+            array("i", source_tokenizer.encode(pair.source)),
+            array("i", target_tokenizer.encode(pair.target)),
+        )
+        if max_length is None or max(example.lengths) <= max_length:
+            examples.append(example)
+    return examples
+
+
+def collate(examples: Sequence[Example]) -> Batch:
+    """Pad examples to one length and put begin and end marks where they belong."""
+    if not examples:
+        raise ValueError("a batch needs at least one example")
+    source, source_mask = padded([example.source for example in examples], after=END)
+    target_output, target_mask = padded([example.target for example in examples], after=END)
+    target_input, _ = padded([example.target for example in examples], before=BEGIN)
+    return Batch(
+        source=source,
+        source_mask=source_mask,
+        target_input=target_input,
+        target_output=target_output,
+        target_mask=target_mask,
+    )
+
+
+def padded(
+    rows: Sequence[Sequence[int]], *, before: int | None = None, after: int | None = None
+) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+    """Return rows of ids with one mark each, padded at the end, and the mask of real positions."""
+    lengths = np.array([len(row) + 1 for row in rows])
+    shift = 0 if before is None else 1
+    ids = np.full((len(rows), int(lengths.max())), PAD, dtype=np.int64)
+    for number, row in enumerate(rows):
+        ids[number, shift : shift + len(row)] = row
+    if before is not None:
+        ids[:, 0] = before
+    if after is not None:
+        ids[np.arange(len(rows)), lengths - 1] = after
+    mask = np.arange(ids.shape[1]) < lengths[:, None]
+    return torch.from_numpy(ids), torch.from_numpy(mask)

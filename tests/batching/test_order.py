@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.base.errors import RunError, SettingsError
+from regard.batching import order as order_module
+from regard.batching.batch import Example
+from regard.batching.order import BatchOrder, Position, iterate
+
+LENGTHS = st.lists(
+    st.tuples(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=40)),
+    min_size=1,
+    max_size=80,
+)
+
+
+def typical(count: int) -> list[tuple[int, int]]:
+    """Lengths as in real corpora: log-normal, the target about as long as the source."""
+    random = np.random.default_rng(0)
+    source = np.clip(random.lognormal(3, 0.5, count), 2, 200)
+    target = np.maximum(2, source * random.normal(1, 0.12, count))
+    return [(int(one), int(other)) for one, other in zip(source, target, strict=True)]
+
+
+def positions(batch: list[int], lengths: list[tuple[int, int]]) -> int:
+    """How many positions a batch takes when padded."""
+    sources, targets = zip(*(lengths[index] for index in batch), strict=True)
+    return len(batch) * (max(sources) + max(targets))
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    lengths=LENGTHS,
+    token_budget=st.integers(min_value=1, max_value=300),
+    seed=st.integers(min_value=0, max_value=2**63),
+    epoch=st.integers(min_value=0, max_value=5),
+    short_first=st.booleans(),
+    pool=st.sampled_from([7, 1000]),
+)
+def test_every_example_once_within_the_budget(
+    lengths: list[tuple[int, int]],
+    token_budget: int,
+    seed: int,
+    epoch: int,
+    short_first: bool,
+    pool: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_module, "POOL", pool)
+        order = BatchOrder(lengths, token_budget=token_budget, seed=seed, short_first=short_first)
+        batches = order.batches(epoch)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or positions(batch, lengths) <= token_budget
+
+
+def test_a_function_of_seed_and_epoch() -> None:
+    lengths = typical(500)
+
+    def batches(seed: int, epoch: int) -> list[list[int]]:
+        return BatchOrder(lengths, token_budget=800, seed=seed).batches(epoch)
+
+    assert batches(1, 0) == batches(1, 0)
+    assert batches(1, 3) == batches(1, 3)
+    assert batches(1, 0) != batches(1, 1)
+    assert batches(1, 0) != batches(2, 0)
+    # Not only the order of the batches differs, but also who is with whom.
+    assert {frozenset(batch) for batch in batches(1, 0)} != {
+        frozenset(batch) for batch in batches(1, 1)
+    }
+
+
+def test_the_order_is_the_same_on_every_platform() -> None:
+    order = BatchOrder([(3, 3)] * 8, token_budget=18, seed=5)
+    assert order.batches(2) == [[0, 1, 5], [4, 7, 6], [2, 3]]
+
+
+def test_short_sentences_first_in_the_first_epoch_only() -> None:
+    lengths = typical(500)
+    order = BatchOrder(lengths, token_budget=800, seed=1, short_first=True)
+
+    def longest(epoch: int) -> list[int]:
+        return [max(max(lengths[index]) for index in batch) for batch in order.batches(epoch)]
+
+    assert longest(0) == sorted(longest(0))
+    assert longest(1) != sorted(longest(1))
+    assert order.batches(1) == BatchOrder(lengths, token_budget=800, seed=1).batches(1)
+
+
+def test_little_padding_on_typical_data() -> None:
+    lengths = typical(20_000)
+    batches = BatchOrder(lengths, token_budget=4000, seed=1).batches(0)
+    real = sum(sum(pair) for pair in lengths)
+    assert 1 - real / sum(positions(batch, lengths) for batch in batches) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("lengths", "token_budget", "seed", "message"),
+    [
+        pytest.param([(1, 1)], 0, 1, r"token_budget \(0\) must be at least 1", id="budget"),
+        pytest.param([(1, 1)], 9, -1, r"seed \(-1\) must not be negative", id="seed"),
+        pytest.param([], 9, 1, "there is nothing to train on", id="no examples"),
+    ],
+)
+def test_settings_that_cannot_be_used(
+    lengths: list[tuple[int, int]], token_budget: int, seed: int, message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        BatchOrder(lengths, token_budget=token_budget, seed=seed)
+
+
+EXAMPLES = [Example((4,) * (number % 7), (5 + number,)) for number in range(30)]
+
+
+def small_order() -> BatchOrder:
+    return BatchOrder([example.lengths for example in EXAMPLES], token_budget=40, seed=3)
+
+
+def test_a_resumed_iteration_continues_exactly() -> None:
+    order = small_order()
+    per_epoch = len(order.batches(0))
+    through = list(islice(iterate(order, EXAMPLES, Position()), 3 * per_epoch))
+    for stop in range(len(through) - 1):
+        stored = Position(**json.loads(json.dumps(asdict(through[stop][0]))))
+        position, batch = next(iterate(small_order(), EXAMPLES, stored))
+        assert position == through[stop + 1][0]
+        assert torch.equal(batch.target_output, through[stop + 1][1].target_output)
+        assert torch.equal(batch.source, through[stop + 1][1].source)
+
+
+def test_the_position_after_the_last_batch_is_the_next_epoch() -> None:
+    order = small_order()
+    per_epoch = len(order.batches(0))
+    after = [position for position, _ in islice(iterate(order, EXAMPLES, Position()), per_epoch)]
+    assert after[0] == Position(0, 1)
+    assert after[-1] == Position(1, 0)
+    first = next(iterate(order, EXAMPLES, Position(1, 0)))
+    same = next(iterate(order, EXAMPLES, Position(0, per_epoch)))
+    assert torch.equal(first[1].source, same[1].source)
+
+
+def test_a_position_past_the_data_is_refused() -> None:
+    with pytest.raises(RunError, match=r"cannot continue at batch 99 of epoch 1, which has \d+"):
+        next(iterate(small_order(), EXAMPLES, Position(1, 99)))
