@@ -152,7 +152,7 @@ def _membership(
     """Return a matrix that has 1 where a piece belongs to a word."""
     index = np.asarray(words, dtype=np.int64)
     count = int(index.max(initial=-1)) + 1
-    return (index[:, None] == np.arange(count)).astype(dtype)
+    return np.asarray(index[:, None] == np.arange(count), dtype=dtype)
 
 
 def _share(part: int, whole: int) -> float:

@@ -1,0 +1,170 @@
+"""Curves that compare models: BLEU against sentence length, and learning over steps or time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from regard.base.errors import RegardError
+from regard.pictures.canvas import figure_svg, save_figure
+from regard.pictures.colours import PALETTE
+from regard.pictures.labelled_map import plain_text, readable_label
+from regard.scoring.by_length import Band
+
+# Rows of `metrics.jsonl`: {"kind": "train" | "valid", "step": 20, "seconds": 3.1, "loss": 4.2, ...}
+History: TypeAlias = Sequence[Mapping[str, Any]]
+Against: TypeAlias = Literal["step", "minutes"]
+
+MARKERS = "osD^vPX*"
+
+
+def draw_length_curves(
+    bands: Mapping[str, Sequence[Band]], path: Path, *, title: str | None = None
+) -> None:
+    """Draw BLEU against source length, a curve for each named model, to PNG, SVG or PDF."""
+    save_figure(partial(_length_curves, _some_bands(bands), title), path)
+
+
+def length_curves_svg(bands: Mapping[str, Sequence[Band]], *, title: str | None = None) -> str:
+    """Return BLEU against source length as SVG text, to stand in a page."""
+    return figure_svg(partial(_length_curves, _some_bands(bands), title))
+
+
+def draw_learning_curves(
+    histories: Mapping[str, History],
+    path: Path,
+    *,
+    against: Against = "step",
+    title: str | None = None,
+) -> None:
+    """Draw the losses, and BLEU where it was measured, of each named model to PNG, SVG or PDF."""
+    save_figure(partial(_learning_curves, _some_history(histories), against, title), path)
+
+
+def learning_curves_svg(
+    histories: Mapping[str, History], *, against: Against = "step", title: str | None = None
+) -> str:
+    """Return learning curves as SVG text, to stand in a page."""
+    return figure_svg(partial(_learning_curves, _some_history(histories), against, title))
+
+
+def _length_curves(bands: Mapping[str, Sequence[Band]], title: str | None) -> Figure:
+    """Draw the bands side by side, however wide each is; a band without a score leaves a gap."""
+    every_band = {(band.low, band.high): band for each in bands.values() for band in each}
+    places = {ends: place for place, ends in enumerate(sorted(every_band))}
+
+    figure = Figure(figsize=(min(10.0, max(5.6, 1.0 + 0.85 * len(places))), 3.5))
+    axes = figure.subplots()
+    for number, (name, model_bands) in enumerate(bands.items()):
+        scores = [math.nan] * len(places)
+        for band in model_bands:
+            if band.score is not None:
+                scores[places[band.low, band.high]] = band.score.value
+        _curve(axes, number, name, [float(place) for place in places.values()], scores)
+    axes.set_xticks(range(len(places)), [every_band[ends].label for ends in places])
+    axes.set_xlim(-0.4, len(places) - 0.6)
+    axes.set_xlabel("words in the source sentence")
+    axes.set_ylabel("BLEU")
+    axes.set_ylim(bottom=0, top=min(104.0, axes.get_ylim()[1] + 4))
+    _finish(figure, [axes], title)
+    return figure
+
+
+def _learning_curves(
+    histories: Mapping[str, History], against: Against, title: str | None
+) -> Figure:
+    """Draw losses on the left and, if any model was scored, BLEU on the right."""
+    bleu = {name: _points(rows, "valid", "bleu", against) for name, rows in histories.items()}
+    scored = any(places for places, _ in bleu.values())
+    figure = Figure(figsize=(8.6 if scored else 5.6, 3.5))
+    panels = list(figure.subplots(1, 2 if scored else 1, squeeze=False)[0])
+
+    for number, (name, rows) in enumerate(histories.items()):
+        colour = PALETTE[number % len(PALETTE)]
+        places, losses = _points(rows, "train", "loss", against)
+        panels[0].plot(places, losses, color=colour, linewidth=1.0, alpha=0.45)
+        _curve(panels[0], number, name, *_points(rows, "valid", "loss", against))
+        if scored:
+            _curve(panels[1], number, name, *bleu[name])
+    panels[0].set_ylabel("loss (thin: training, marked: validation)")
+    panels[0].set_ylim(bottom=0)
+    if scored:
+        panels[1].set_ylabel("validation BLEU")
+        panels[1].set_ylim(bottom=0)
+    for axes in panels:
+        axes.set_xlabel("updates" if against == "step" else "minutes of training")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=against == "step"))
+        axes.set_xlim(left=0)
+    figure.subplots_adjust(wspace=0.28)
+    _finish(figure, panels, title)
+    return figure
+
+
+def _curve(
+    axes: Axes, number: int, name: str, places: Sequence[float], values: Sequence[float]
+) -> None:
+    """Draw one model's curve in its own colour and with its own marker."""
+    axes.plot(
+        places,
+        values,
+        color=PALETTE[number % len(PALETTE)],
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=5,
+        linewidth=2,
+        label=readable_label(name),
+        clip_on=False,
+        zorder=3,
+    )
+
+
+def _finish(figure: Figure, panels: Sequence[Axes], title: str | None) -> None:
+    """Add rules, the legend above the first panel, and the title above that."""
+    for axes in panels:
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(length=0, pad=5)
+    handles, names = panels[0].get_legend_handles_labels()
+    panels[0].legend(
+        handles,
+        names,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=min(4, len(names)),
+        borderaxespad=0.2,
+        handlelength=1.6,
+    )
+    if title is not None:
+        rows_of_legend = math.ceil(len(names) / 4)
+        panels[0].set_title(plain_text(title), pad=12 + 15 * rows_of_legend)
+
+
+def _points(
+    rows: History, kind: str, value: str, against: Against
+) -> tuple[list[float], list[float]]:
+    """Return where and how high the curve of one value goes; rows without it are passed over."""
+    places, heights = [], []
+    for row in rows:
+        height = row.get(value)
+        if row.get("kind") == kind and isinstance(height, int | float) and math.isfinite(height):
+            places.append(float(row["step"] if against == "step" else row["seconds"] / 60))
+            heights.append(float(height))
+    return places, heights
+
+
+def _some_bands(bands: Mapping[str, Sequence[Band]]) -> Mapping[str, Sequence[Band]]:
+    if not any(bands.values()):
+        raise RegardError("there are no length bands to draw.")
+    return bands
+
+
+def _some_history(histories: Mapping[str, History]) -> Mapping[str, History]:
+    if not any(histories.values()):
+        raise RegardError("there is no training history to draw.")
+    return histories
