@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import DataError
-from regard.corpora.lines import read_lines
+from regard.corpora.lines import decode_lines, read_lines
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,7 @@ def test_lines(tmp_path: Path, content: bytes, lines: list[str], compressed: boo
     path = tmp_path / ("text.gz" if compressed else "text")
     path.write_bytes(gzip.compress(content) if compressed else content)
     assert read_lines(path) == lines
+    assert decode_lines(content, path=Path("standard input")) == lines
 
 
 def test_gzip_is_known_by_its_first_bytes(tmp_path: Path) -> None:
@@ -85,6 +86,11 @@ def test_content_that_cannot_be_used(tmp_path: Path, content: bytes, message: st
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_lines(path)
+
+
+def test_errors_name_where_the_text_was_read() -> None:
+    with pytest.raises(DataError, match="standard input, line 2: invalid UTF-8"):
+        decode_lines(b"a\n\xff\n", path=Path("standard input"))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -21,7 +22,17 @@ def read_lines(path: Path) -> list[str]:
     The file may be compressed with gzip, end its lines with "\\r\\n" and begin with a byte order
     mark. The last line may lack its newline.
     """
-    lines = [_decoded(line, path, number) for number, line in enumerate(_raw_lines(path), 1)]
+    return _checked(_raw_lines(path), path)
+
+
+def decode_lines(content: bytes, *, path: Path) -> list[str]:
+    """Return the lines of a text that was read elsewhere; `path` says where, for the errors."""
+    return _checked(_cleaned(io.BytesIO(content)), path)
+
+
+def _checked(raw_lines: Iterable[bytes], path: Path) -> list[str]:
+    """Decode lines and refuse a file without any."""
+    lines = [_decoded(line, path, number) for number, line in enumerate(raw_lines, 1)]
     if lines in ([], [""]):
         raise DataError(
             "the file is empty", path=path, remedy="It should hold one sentence a line."
@@ -29,15 +40,20 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
+def _cleaned(raw_lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines without line ends and byte order mark."""
+    for number, line in enumerate(raw_lines):
+        start = BYTE_ORDER_MARK if number == 0 else b""
+        yield line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(start)
+
+
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines as bytes, without line ends and byte order mark."""
+    """Yield the lines of a file as bytes."""
     try:
         with path.open("rb") as file:
             # Peeked at and opened once, so that a pipe can be read as well.
             compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
-            for number, line in enumerate(gzip.GzipFile(fileobj=file) if compressed else file):
-                start = BYTE_ORDER_MARK if number == 0 else b""
-                yield line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(start)
+            yield from _cleaned(gzip.GzipFile(fileobj=file) if compressed else file)
     except (gzip.BadGzipFile, zlib.error, EOFError):
         raise DataError(
             "the gzip file is damaged or cut short",
