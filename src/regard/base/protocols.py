@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from regard.base.results import Encoded, Step
 from regard.base.shapes import Bool, Float, Int, Tensor
@@ -12,6 +12,7 @@ from regard.base.shapes import Bool, Float, Int, Tensor
 State = TypeVar("State")
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """Text to ids and back; ids 0 to 3 are the special symbols of `base.specials`."""
 
@@ -41,6 +42,7 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
 class StepDecoder(Protocol[State]):
     """A decoder is a step: state goes in and comes out, and no module remembers a call."""
 
@@ -65,6 +67,7 @@ class StepDecoder(Protocol[State]):
         ...
 
 
+@runtime_checkable
 class Projector(Protocol):
     """Turns features into logits over the vocabulary; the loss may do so in chunks."""
 

@@ -35,7 +35,7 @@ class _Sentence:
     def finish(self, row: int, log_probability: float, weights: Tensor | None) -> None:
         """Close a prefix with the end mark, which counts in its length."""
         tokens = self.prefixes[row]
-        maps = self.maps[row] if weights is None else (*self.maps[row], weights)
+        maps = () if weights is None else (*self.maps[row], weights)
         self.finished.append(
             Hypothesis(
                 tokens=tokens,

@@ -22,9 +22,10 @@ def greedy_search(
     mask: Bool[Tensor, "batch source"],
     *,
     limits: Int[Tensor, "batch"],
+    length_penalty: float = 1.0,
     with_weights: bool = False,
 ) -> list[Hypothesis]:
-    """Return one hypothesis a sentence; a finished sentence leaves the batch."""
+    """Return one hypothesis a sentence, scored as in beam search; what is finished leaves the batch."""
     state = model.start(model.encode(source, mask))
     batch = len(source)
     tokens: list[list[int]] = [[] for _ in range(batch)]
@@ -52,7 +53,7 @@ def greedy_search(
         Hypothesis(
             tokens=tuple(tokens[sentence]),
             log_probability=totals[sentence],
-            score=totals[sentence],
+            score=totals[sentence] / (len(tokens[sentence]) + 1) ** length_penalty,
             attention=torch.stack(maps[sentence]) if maps[sentence] else None,
         )
         for sentence in range(batch)

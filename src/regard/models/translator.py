@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
@@ -12,6 +12,7 @@ from regard.base.shapes import Bool, Float, Int, Tensor
 State = TypeVar("State")
 
 
+@runtime_checkable
 class Decoder(Protocol[State]):
     """What a translator asks of its decoder; recurrent and Transformer decoders both answer."""
 

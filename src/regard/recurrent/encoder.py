@@ -34,6 +34,6 @@ class RecurrentEncoder(nn.Module):
         return tuple(
             part.view(layers, 2, *part.shape[1:])
             .transpose(1, 2)
-            .flatten(2)  # [layers, batch, 2 * cell]
+            .flatten(2)  # [layers, batch, hidden]
             for part in state
         )

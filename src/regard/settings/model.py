@@ -20,6 +20,8 @@ class RecurrentSettings(Settings):
     bidirectional: bool = Field(True, description="read the source from both ends")
     attention: str = Field("dot", description='attention score: "dot", "additive", or "none"')
     dropout: float = Field(0.1, ge=0, lt=1)
+    source_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+    target_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
 
     @model_validator(mode="after")
     def _halves(self) -> RecurrentSettings:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from regard.training.progress import Observer, Progress
 from regard.training.update import Counted, update
 
 
+@runtime_checkable
 class TrainingBatch(Counted, Protocol):
     """A batch that also knows how much of it is padding."""
 
@@ -29,6 +30,7 @@ class TrainingBatch(Counted, Protocol):
 AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
 
 
+@runtime_checkable
 class Position(Protocol):
     """A place in the order of batches."""
 

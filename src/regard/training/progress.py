@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from regard.training.update import UpdateResult
 
@@ -32,6 +32,7 @@ class Progress:
         return replace(self, without_progress=self.without_progress + 1)
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Is told what happens in a training: a display, a log file, TensorBoard."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import nn
@@ -16,6 +16,7 @@ from torch import nn
 from regard.training.loss import LossSum
 
 
+@runtime_checkable
 class Counted(Protocol):
     """A batch that knows how many target tokens it holds."""
 

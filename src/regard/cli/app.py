@@ -1,0 +1,44 @@
+"""The program `regard`: its commands, and one sentence instead of a traceback for a mistake."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from regard.base.errors import RegardError
+from regard.cli.corpus import corpus
+from regard.cli.demo import demo
+from regard.cli.look import look
+from regard.cli.recipes import recipes
+from regard.cli.score import score
+from regard.cli.summary import summary
+from regard.cli.train import train
+from regard.cli.translate import translate
+
+app = typer.Typer(
+    name="regard",
+    help="Train, run, measure and see attention models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, train, translate, score, look, summary, recipes, corpus):
+    app.command()(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exit with 2 for a user's mistake and 130 for an interruption."""
+    try:
+        app(arguments)
+    except RegardError as error:
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output, say `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        sys.exit(130)

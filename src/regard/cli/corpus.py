@@ -1,0 +1,53 @@
+"""`regard corpus`: writes a built-in corpus to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.options import AsJson, print_json
+
+
+def corpus(
+    name: Annotated[str, typer.Argument(help='Which corpus: "grammar".')],
+    out: Annotated[Path, typer.Option("--out", help="Folder for train, valid and test files.")],
+    pair: Annotated[str, typer.Option(help='"en-de" or "en-fr".')] = "en-de",
+    size: Annotated[int, typer.Option(min=1, help="Training pairs.")] = 20_000,
+    valid_size: Annotated[int, typer.Option(min=1, help="Validation pairs.")] = 1_000,
+    test_size: Annotated[int, typer.Option(min=1, help="Test pairs.")] = 1_000,
+    min_words: Annotated[int, typer.Option(min=3, help="Fewest source words.")] = 3,
+    max_words: Annotated[int, typer.Option(min=3, help="Most source words.")] = 60,
+    words: Annotated[str, typer.Option(help='Vocabulary: "full" or "small".')] = "full",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 1,
+    json: AsJson = False,
+) -> None:
+    """Write a built-in corpus: sentence pairs with gold word alignments.
+
+    Example: regard corpus grammar --pair en-de --size 20000 --max-words 60 --seed 1 --out data
+    """
+    from regard.corpora.grammar import write_corpus
+    from regard.settings.suggest import require_known
+
+    require_known(name, ["grammar"], what="corpus")
+    require_known(words, ["full", "small"], what="vocabulary")
+    if min_words > max_words:
+        raise SettingsError(f"--min-words ({min_words}) must not exceed --max-words ({max_words}).")
+    write_corpus(
+        out,
+        pair=pair,
+        size=size,
+        valid_size=valid_size,
+        test_size=test_size,
+        min_words=min_words,
+        max_words=max_words,
+        words="full" if words == "full" else "small",
+        seed=seed,
+    )
+    files = sorted(path.name for path in out.iterdir())
+    if json:
+        print_json({"folder": str(out), "files": files})
+    else:
+        typer.echo(f"Wrote {', '.join(files)} to {out}")

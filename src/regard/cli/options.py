@@ -1,0 +1,25 @@
+"""Options that several commands share, so that they are the same everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting, as training.steps=500. May be given often.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a trained run.")]
+
+
+def print_json(value: Any) -> None:
+    """Print a result for programs to read."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))

@@ -1,0 +1,1 @@
+"""Where the parts meet: shipped recipes, and the functions that train, load and evaluate."""

@@ -1,0 +1,71 @@
+"""The sentence pairs of a recipe, from users' files or from the built-in grammar."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.base.errors import DataError
+from regard.corpora.grammar import generate
+from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import read_pairs
+from regard.settings.recipe import DataSettings, GrammarSettings
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The three parts of a corpus; the test part may be missing."""
+
+    train: list[SentencePair]
+    valid: list[SentencePair]
+    test: list[SentencePair]
+
+    def fingerprint(self) -> str:
+        """Return a short digest of all pairs, which tells one corpus from another."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (self.train, self.valid, self.test):
+            for pair in part:
+                digest.update(f"{pair.source}\t{pair.target}\n".encode())
+        return digest.hexdigest()
+
+
+def read_splits(settings: DataSettings) -> Splits:
+    """Return the pairs that the settings name."""
+    if not settings.train:
+        return grammar_splits(settings.grammar)
+    train = _read(settings.train, max_words=settings.max_words)
+    test = _read(settings.test, max_words=settings.max_words) if settings.test else []
+    if settings.valid:
+        return Splits(train, _read(settings.valid, max_words=settings.max_words), test)
+    if len(train) < 10:
+        raise DataError(
+            f"{len(train)} pairs are too few to hold some out for validation",
+            path=settings.train[0],
+            remedy="Give data.valid=[source,target], or more pairs.",
+        )
+    held = min(settings.hold_out, max(1, len(train) // 10))
+    return Splits(train[:-held], train[-held:], test)
+
+
+def grammar_splits(settings: GrammarSettings) -> Splits:
+    """Return the pairs of the built-in grammar."""
+    sizes = {"train": settings.size, "valid": settings.valid_size, "test": settings.test_size}
+    parts = {
+        split: generate(
+            pair=settings.pair,
+            split=split,  # type: ignore[arg-type]
+            size=size,
+            min_words=settings.min_words,
+            max_words=settings.max_words,
+            words=settings.words,
+            seed=settings.seed,
+        )
+        for split, size in sizes.items()
+    }
+    return Splits(**parts)
+
+
+def _read(files: Sequence[str], *, max_words: int) -> list[SentencePair]:
+    return read_pairs([Path(file) for file in files], max_words=max_words)
