@@ -15,8 +15,8 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from regard.base.errors import RegardError
 from regard.pictures.colours import FAINT, INK, RULE
+from regard.pictures.written import unknown_suffix, write_bytes
 
 Format: TypeAlias = Literal["png", "svg", "pdf"]
 FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
@@ -111,23 +111,6 @@ def render(draw: Callable[[], Figure], format: Format, *, ground: str = "white")
     return buffer.getvalue()
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, making its folder where it is missing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise RegardError(f"{path}: cannot be written ({error.strerror}).") from error
-
-
-def unknown_suffix(path: Path, known: tuple[str, ...]) -> RegardError:
-    """Return the error for a file name that no format goes with."""
-    return RegardError(
-        f"{path}: cannot tell a format from the suffix '{path.suffix}'. "
-        f"Choose one of: {', '.join(known)}."
-    )
-
-
 @contextmanager
 def _settings(format: Format) -> Iterator[None]:
     """Draw with our settings instead of the user's matplotlibrc, and put the old ones back."""
@@ -140,6 +123,7 @@ def _settings(format: Format) -> Iterator[None]:
                 "font.size": 10,
                 "text.color": INK,
                 "text.parse_math": False,  # a word may hold dollars
+                "axes.facecolor": "none",  # the ground of a page shows through
                 "axes.edgecolor": FAINT,
                 "axes.labelcolor": INK,
                 "axes.titlecolor": INK,

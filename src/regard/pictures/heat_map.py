@@ -21,11 +21,10 @@ from regard.pictures.canvas import (
     figure_in_full,
     figure_svg,
     save_figure,
-    unknown_suffix,
-    write_bytes,
 )
 from regard.pictures.colours import FAINT, RULE, hexadecimal, ink_on_paper
 from regard.pictures.labelled_map import LabelledMap, labelled_map, plain_text, readable_label
+from regard.pictures.written import unknown_suffix, write_bytes
 
 DATA_SUFFIXES = (".csv", ".json")
 RAMP = ListedColormap([hexadecimal(ink_on_paper(step / 255)) for step in range(256)], "regard")

@@ -100,8 +100,8 @@ def _stepped_panels(words: Sequence[str], room: int) -> list[Panel]:
             columns += 1
         header = []
         for column, word in enumerate(words[first : first + columns]):
-            threads = Text("│".ljust(step) * column, style=FAINT)
-            header.append(threads.append(set_cell_size(word, min(cell_len(word), room)), Style()))
+            threads = Text().append("│".ljust(step) * column, FAINT)
+            header.append(threads.append(set_cell_size(word, min(cell_len(word), room))))
         panels.append(Panel(first, (NARROW_CELL,) * columns, tuple(header)))
         first += columns
     return panels
@@ -139,7 +139,7 @@ def _cells(drawn: LabelledMap, row: int, panel: Panel) -> Text:
 
 def _legend(limit: float) -> Text:
     """Return the scale: which shade is which weight."""
-    legend = Text("0 ", style=FAINT)
+    legend = Text().append("0 ", FAINT)
     for step in range(len(SHADES)):
         share = step / (len(SHADES) - 1)
         legend.append(_shade_character(share) * NARROW_CELL, _shade_style(share))

@@ -1,0 +1,233 @@
+"""The parts of a report: each knows its content and how it is written as HTML.
+
+Every text may come from strangers (a corpus, a model's output), so every text is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.base.errors import RegardError
+from regard.pictures.inline_svg import inline_svg
+from regard.pictures.labelled_map import labelled_map, plain_text, readable_label
+
+Value: TypeAlias = str | int | float | None
+
+MANY_WORDS = 24
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Begins a new part of the report."""
+
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the heading; its number in the report makes a place to link to."""
+        return f'<h2 id="part-{number}">{escaped(self.text)}</h2>'
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph of plain text."""
+
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the paragraph."""
+        return f"<p>{escaped(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; numbers stand to the right, floats have two decimals, None is a dash."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+
+    def to_html(self, number: int) -> str:
+        """Return the table, or refuse a row that does not fit its header."""
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise RegardError(
+                    f"table '{self.caption}': a row of {len(row)} values does not fit "
+                    f"a header of {len(self.header)}."
+                )
+        numeric = [
+            any(_is_number(row[column]) for row in self.rows) for column in range(len(self.header))
+        ]
+        head = "".join(
+            f'<th scope="col"{_side(right)}>{escaped(name)}</th>'
+            for name, right in zip(self.header, numeric, strict=True)
+        )
+        body = "\n".join(
+            "<tr>"
+            + "".join(
+                f"<td{_side(right)}>{_shown(value)}</td>"
+                for value, right in zip(row, numeric, strict=True)
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f'<div class="table"><table><caption>{escaped(self.caption)}</caption>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn picture as SVG text (see the functions that end in `_svg`)."""
+
+    caption: str
+    svg: str
+
+    def to_html(self, number: int) -> str:
+        """Return the picture; its number keeps its ids apart from other pictures'."""
+        drawn = inline_svg(self.svg, prefix=f"part-{number}-", label=plain_text(self.caption))
+        return (
+            f'<figure class="picture"><figcaption>{escaped(self.caption)}</figcaption>\n'
+            f"{drawn}</figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence with its reference and what each named model made of it."""
+
+    source: str
+    reference: str
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Translations side by side; words that are not the reference's are marked."""
+
+    rows: Sequence[Sample]
+
+    def to_html(self, number: int) -> str:
+        """Return a card for each sentence."""
+        cards = "\n".join(self._card(row) for row in self.rows)
+        return f'<div class="samples">\n{cards}\n</div>'
+
+    def _card(self, row: Sample) -> str:
+        lines = [
+            f'<dt>source</dt><dd class="source" dir="auto">{escaped(row.source)}</dd>',
+            f'<dt>reference</dt><dd dir="auto">{escaped(row.reference)}</dd>',
+        ]
+        for name, output in row.outputs.items():
+            shown = _compared(output, row.reference)
+            lines.append(f'<dt>{escaped(name)}</dt><dd dir="auto">{shown}</dd>')
+        return f'<div class="sample"><dl>{"".join(lines)}</dl></div>'
+
+
+@dataclass(frozen=True)
+class HoverMap:
+    """A heat map in which pointing at a target word lights up the source words it attends to."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    weights: Float[np.ndarray, "target source"]
+    caption: str
+
+    def to_html(self, number: int) -> str:
+        """Return both sentences and the grid between them; it reads well without its script too."""
+        drawn = labelled_map(self.weights, source=self.source, target=self.target)
+        source = [escaped(readable_label(word)) for word in drawn.source]
+        target = [escaped(readable_label(word)) for word in drawn.target]
+        rounded = [[round(weight, 4) for weight in row] for row in drawn.weights.tolist()]
+        many = " many" if max(len(source), len(target)) > MANY_WORDS else ""
+        return (
+            f'<figure class="hover-map" data-weights="{html.escape(json.dumps(rounded))}">\n'
+            f"<figcaption>{escaped(self.caption)}</figcaption>\n"
+            f"{_line('source', _source_words(source))}\n{_line('target', _target_words(target))}\n"
+            '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
+            "the Tab key, to see what it attends to.</p>\n"
+            f'<div class="grid{many}">{_grid(source, target, rounded, drawn.limit)}</div>\n'
+            "</figure>"
+        )
+
+
+Section: TypeAlias = Heading | Paragraph | Table | Picture | Samples | HoverMap
+
+
+def escaped(text: str) -> str:
+    """Return a text that means only itself, wherever in a page it stands."""
+    return html.escape(plain_text(text), quote=True)
+
+
+def _line(side: str, words: str) -> str:
+    return f'<div class="words"><span class="side">{side}</span><div>{words}</div></div>'
+
+
+def _source_words(words: Sequence[str]) -> str:
+    return "".join(f'<span class="word source-word" dir="auto">{word}</span>' for word in words)
+
+
+def _target_words(words: Sequence[str]) -> str:
+    return "".join(
+        f'<button type="button" class="word" data-target="{row}" dir="auto">{word}</button>'
+        for row, word in enumerate(words)
+    )
+
+
+def _grid(
+    source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]], limit: float
+) -> str:
+    """Return the heat map; a cell's weight is handed to the style sheet as `--w`."""
+    head = "".join(f"<th><span>{word}</span></th>" for word in source)
+    rows = "\n".join(
+        f'<tr data-target="{row}"><th>{word}</th>'
+        + "".join(
+            f'<td style="--w:{min(1.0, max(0.0, weight / limit)):.3g}"></td>'
+            for weight in weights[row]
+        )
+        + "</tr>"
+        for row, word in enumerate(target)
+    )
+    return (
+        '<table aria-hidden="true">'  # the words above say the same to a screen reader
+        f"<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+    )
+
+
+def _compared(output: str, reference: str) -> str:
+    """Return an output with the words marked that its reference does not have there."""
+    words, expected = output.split(), reference.split()
+    if words == expected:
+        return f'{escaped(output)} <span class="right" title="as the reference">✓</span>'
+    if not words:
+        return "<mark>(nothing)</mark>"
+    parts = []
+    matcher = SequenceMatcher(None, expected, words, autojunk=False)
+    for change, _, _, start, end in matcher.get_opcodes():
+        text = escaped(" ".join(words[start:end]))
+        if text:
+            parts.append(text if change == "equal" else f"<mark>{text}</mark>")
+    return " ".join(parts)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return f"{value:,}" if _is_number(value) else escaped(str(value))
+
+
+def _side(right: bool) -> str:
+    return ' class="number"' if right else ""

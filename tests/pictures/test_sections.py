@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+
+from regard.base.errors import RegardError
+from regard.pictures.sections import Heading, HoverMap, Paragraph, Sample, Samples, Table, escaped
+
+
+def test_texts_mean_only_themselves():
+    attack = "<script>alert('x')</script>&\"\0"
+    assert escaped(attack) == "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;�"
+    assert Paragraph("a < b").to_html(1) == "<p>a &lt; b</p>"
+    assert Heading("R&D").to_html(3) == '<h2 id="part-3">R&amp;D</h2>'
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (31.204, '<td class="number">31.20</td>'),
+        (1234567, '<td class="number">1,234,567</td>'),
+        (None, "<td>–</td>"),
+        ("<b>", "<td>&lt;b&gt;</td>"),
+        (True, "<td>True</td>"),
+    ],
+)
+def test_a_table_shows_each_value_as_a_person_writes_it(value, shown):
+    assert shown in Table("scores", ["value"], [[value]]).to_html(1)
+
+
+def test_a_missing_number_stands_with_the_numbers():
+    written = Table("scores", ["model", "BLEU"], [["plain", 1.0], ["other", None]]).to_html(1)
+    assert '<td class="number">–</td>' in written
+    assert '<th scope="col" class="number">BLEU</th>' in written
+
+
+def test_a_row_must_fit_its_header():
+    table = Table("scores", ["model", "BLEU"], [["plain"]])
+    with pytest.raises(RegardError, match="'scores': a row of 1 values does not fit a header of 2"):
+        table.to_html(1)
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        pytest.param("die Katze schläft", 'die Katze schläft <span class="right"', id="right"),
+        pytest.param("die Katze", '<dd dir="auto">die Katze</dd>', id="words missing"),
+        pytest.param("der Hund schläft", "<mark>der Hund</mark> schläft", id="wrong words"),
+        pytest.param("", "<mark>(nothing)</mark>", id="nothing"),
+        pytest.param("<mark>", "<mark>&lt;mark&gt;</mark>", id="markup"),
+    ],
+)
+def test_samples_mark_what_the_reference_does_not_have(output, shown):
+    row = Sample("the cat sleeps", "die Katze schläft", {"plain": output, "attention": "x"})
+    written = Samples([row]).to_html(1)
+    assert shown in written
+    assert "<dt>plain</dt>" in written
+    assert "<dt>attention</dt>" in written
+
+
+def test_a_hover_map_carries_weights_and_words():
+    weights = np.array([[0.75, 0.25], [0.1, 0.9]], dtype=np.float32)
+    written = HoverMap(["a", '"b"'], ["<c>", " "], weights, "a map").to_html(1)
+    data = re.search(r'data-weights="([^"]+)"', written)
+    np.testing.assert_allclose(json.loads(html.unescape(data[1])), weights, atol=1e-4)
+    assert re.findall(r'<button[^>]*data-target="(\d)"[^>]*>([^<]*)<', written) == [
+        ("0", "&lt;c&gt;"),
+        ("1", "␣"),
+    ]
+    assert re.findall(r"--w:([0-9.]+)", written) == ["0.833", "0.278", "0.111", "1"]
+    assert "many" not in written
+
+
+def test_long_sentences_get_small_cells():
+    words = [f"w{number}" for number in range(30)]
+    assert 'class="grid many"' in HoverMap(words, ["a"], np.ones((1, 30)), "").to_html(1)
+
+
+def test_a_hover_map_must_fit_its_words():
+    with pytest.raises(RegardError, match="do not fit"):
+        HoverMap(["a"], ["b"], np.ones((2, 2)), "").to_html(1)
