@@ -14,7 +14,7 @@ class SettingsError(RegardError):
 
 
 class DataError(RegardError):
-    """A corpus or input file that cannot be used; names the file, and the line where there is one."""
+    """A corpus or input file that cannot be used; names the file, and where it can the line."""
 
     def __init__(self, problem: str, *, path: Path | str, line: int | None = None, remedy: str):
         self.path = Path(path)

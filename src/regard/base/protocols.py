@@ -63,7 +63,7 @@ class StepDecoder(Protocol[State]):
         ...
 
     def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:
-        """Return the state with these rows of the batch, in this order (beams are re-ordered so)."""
+        """Return the state with these rows of the batch, in this order, as beams are re-ordered."""
         ...
 
 

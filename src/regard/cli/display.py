@@ -11,7 +11,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from regard.settings.recipe import TrainingSettings
+from regard.training.loop import Limits
 from regard.training.progress import Progress as TrainingProgress
 from regard.training.update import UpdateResult
 
@@ -21,9 +21,9 @@ SECONDS_BETWEEN_LINES = 10.0
 class TrainingDisplay:
     """Shows tokens a second, loss, padding share, validation and the time that is left."""
 
-    def __init__(self, console: Console, settings: TrainingSettings, *, title: str):
+    def __init__(self, console: Console, limits: Limits, *, title: str):
         self._console = console
-        self._settings = settings
+        self._limits = limits
         self._recent: deque[tuple[float, int]] = deque(maxlen=50)
         self._last_line = time.monotonic()
         self._valid = ""
@@ -55,7 +55,7 @@ class TrainingDisplay:
     ) -> None:
         """Show one update."""
         self._recent.append((progress.seconds, result.tokens))
-        done = self._done(progress)
+        done = max(1e-9, self._limits.done(progress))
         left = progress.seconds * (1 - done) / done
         line = (
             f"step {progress.step:>5}  loss {result.loss:.3f}  {self._speed():>6,.0f} tokens/s  "
@@ -80,13 +80,6 @@ class TrainingDisplay:
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)
-
-    def _done(self, progress: TrainingProgress) -> float:
-        """Return the share that is done, by steps or by minutes, whichever ends first."""
-        shares = [progress.step / self._settings.steps]
-        if self._settings.minutes is not None:
-            shares.append(progress.seconds / (60 * self._settings.minutes))
-        return min(1.0, max(1e-9, *shares))
 
     def _speed(self) -> float:
         """Return target tokens a second over the last updates."""

@@ -30,22 +30,22 @@ def train(
     from regard.cli.display import TrainingDisplay, waiting
     from regard.recipes.catalog import find_recipe
     from regard.recipes.data import read_splits
-    from regard.recipes.report import write_run_report
-    from regard.recipes.translate import open_run, train_translator
+    from regard.recipes.report import report_runs, results_of
+    from regard.recipes.translate import limits_of, open_run, train_translator
 
     console = Console(stderr=True)
     settings = find_recipe(recipe, overrides=overrides or [])
     splits = read_splits(settings.data)
     run = open_run(out, settings, resume=resume)
     try:
-        with TrainingDisplay(console, settings.training, title=recipe) as display:
-            train_translator(settings, run, splits=splits, observers=[display])
+        with TrainingDisplay(console, limits_of(settings.training), title=recipe) as display:
+            trained = train_translator(settings, run, splits=splits, observers=[display])
     except KeyboardInterrupt:
         console.print(f"Interrupted. Continue with: regard train {recipe} --out {out} --resume")
         raise
     with waiting(console, "Writing the report ..."):
-        results = write_run_report(run, splits)
+        report_runs({out.name: trained}, out / "report.html", title=settings.title or recipe)
     if json:
-        print_json({"run": str(out), **results})
+        print_json({"run": str(out), **results_of(trained)})
     else:
         console.print(f"Run: {out}   report: {out / 'report.html'}", highlight=False)

@@ -25,7 +25,7 @@ def greedy_search(
     length_penalty: float = 1.0,
     with_weights: bool = False,
 ) -> list[Hypothesis]:
-    """Return one hypothesis a sentence, scored as in beam search; what is finished leaves the batch."""
+    """Return one hypothesis a sentence, scored as in beam search; the finished leave."""
     state = model.start(model.encode(source, mask))
     batch = len(source)
     tokens: list[list[int]] = [[] for _ in range(batch)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +22,11 @@ from regard.corpora.pair import SentencePair
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recipes.data import Splits, read_splits
-from regard.recipes.evaluate import evaluate
+from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.run import Run
+from regard.recipes.run import RECIPE, Run
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.recipe import TokenizerSettings, TranslationRecipe
+from regard.settings.recipe import TokenizerSettings, TrainingSettings, TranslationRecipe
 from regard.text.build import train_tokenizer
 from regard.training.checkpoint import CheckpointStore, read_state
 from regard.training.loop import Limits, Validation, fit
@@ -37,13 +38,22 @@ from regard.training.schedule import learning_rate
 VALIDATION_TOKENS = 4_096
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A finished training: its run, its best model, and what the test found if there was one."""
+
+    run: Run
+    model: LoadedTranslator
+    evaluation: Evaluation | None
+
+
 def train_translator(
     recipe: TranslationRecipe,
     run: Run,
     *,
     splits: Splits | None = None,
     observers: Sequence[Observer] = (),
-) -> LoadedTranslator:
+) -> Trained:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
     splits = splits or read_splits(recipe.data)
     source_tokenizer, target_tokenizer = _tokenizers(run, recipe.tokenizer, splits.train)
@@ -83,7 +93,6 @@ def train_translator(
             schedule=settings.schedule,
             peak=settings.learning_rate,
             warmup=settings.warmup,
-            steps=settings.steps,
         ),
         validate=partial(
             validate,
@@ -93,24 +102,30 @@ def train_translator(
             select=settings.select,
         ),
         store=store,
-        limits=Limits(
-            steps=settings.steps,
-            minutes=settings.minutes,
-            patience=settings.patience,
-            validate_every=settings.validate_every,
-            checkpoint_every=settings.checkpoint_every,
-        ),
+        limits=limits_of(settings),
         observer=Observers([*_records(run, recipe, store), *observers]),
         clip=settings.clip,
         accumulate=settings.accumulate,
     )
     best = load(run.folder)
-    if splits.test:
-        evaluation = evaluate(best, splits.test)
-        (run.folder / "test.json").write_text(
-            json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-    return best
+    if not splits.test:
+        return Trained(run, best, None)
+    evaluation = evaluate(best, splits.test)
+    (run.folder / "test.json").write_text(
+        json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return Trained(run, best, evaluation)
+
+
+def limits_of(settings: TrainingSettings) -> Limits:
+    """Return when to stop, validate and save."""
+    return Limits(
+        steps=settings.steps,
+        minutes=settings.minutes,
+        patience=settings.patience,
+        validate_every=settings.validate_every,
+        checkpoint_every=settings.checkpoint_every,
+    )
 
 
 def batch_loss(model: Translator[Any], batch: Batch, *, smoothing: float) -> LossSum:
@@ -211,6 +226,12 @@ def resumed_recipe(run: Run, recipe: TranslationRecipe) -> TranslationRecipe:
                 "a resumed training keeps them. Train into another folder to change them."
             )
     return recipe
+
+
+def finish_or_start(folder: Path, recipe: TranslationRecipe) -> Run:
+    """Return the run of this recipe in the folder, new if there is none."""
+    exists = (folder / RECIPE).exists()
+    return open_run(folder, recipe, resume=exists)
 
 
 def open_run(folder: Path, recipe: TranslationRecipe, *, resume: bool) -> Run:

@@ -55,6 +55,11 @@ class Limits:
     validate_every: int = 500
     checkpoint_every: int = 500
 
+    def done(self, progress: Progress) -> float:
+        """Return the share that is done, by steps or by minutes, whichever ends first."""
+        by_time = 0.0 if self.minutes is None else progress.seconds / (60 * self.minutes)
+        return min(1.0, max(progress.step / self.steps, by_time))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
@@ -70,7 +75,7 @@ def fit(
     optimizer: torch.optim.Optimizer,
     loss_sum: Callable[[AnyBatch], LossSum],
     batches_from: Callable[[int, int], Iterator[tuple[Position, AnyBatch]]],
-    learning_rate: Callable[[int], float],
+    learning_rate: Callable[[int, float], float],
     validate: Callable[[], Validation],
     store: CheckpointStore,
     limits: Limits,
@@ -87,7 +92,7 @@ def fit(
     while (reason := _reason_to_stop(progress, limits)) is None:
         model.train()
         taken = list(islice(batches, accumulate))
-        rate = learning_rate(progress.step + 1)
+        rate = learning_rate(progress.step + 1, limits.done(progress))
         for group in optimizer.param_groups:
             group["lr"] = rate
         result = update(

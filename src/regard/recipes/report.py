@@ -1,0 +1,158 @@
+"""The report of one or several trained runs: scores, curves, attention, translations, recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.models.summary import layer_table, parameter_count
+from regard.pictures.curves import learning_curves_svg, length_curves_svg
+from regard.pictures.report import (
+    Heading,
+    HoverMap,
+    Paragraph,
+    Picture,
+    Sample,
+    Samples,
+    Section,
+    Table,
+    write_report,
+)
+from regard.recipes.evaluate import Evaluation
+from regard.recipes.translate import Trained
+from regard.scoring.sentence import sentence_chrf
+from regard.training.metrics import read_metrics
+
+SHOWN_MAPS = 3
+SHOWN_SAMPLES = 4
+
+
+def results_of(trained: Trained) -> dict[str, Any]:
+    """Return the scores and sizes of a run as plain values."""
+    found = {"parameters": parameter_count(trained.model.model), "minutes": minutes_of(trained)}
+    return {**found, "test": trained.evaluation.to_dict() if trained.evaluation else None}
+
+
+def minutes_of(trained: Trained) -> float:
+    """Return how long the training took."""
+    rows = read_metrics(trained.run.metrics)
+    return round(rows[-1]["seconds"] / 60, 2) if rows else 0.0
+
+
+def report_runs(runs: Mapping[str, Trained], path: Path, *, title: str) -> None:
+    """Write one HTML file about these runs, which were tested on the same sentences."""
+    write_report(path, title=title, sections=list(_sections(runs)))
+
+
+def _sections(runs: Mapping[str, Trained]) -> Iterator[Section]:
+    tested = {name: run.evaluation for name, run in runs.items() if run.evaluation is not None}
+    if tested:
+        yield from _scores(runs, tested)
+        yield from _attention(runs, tested)
+        yield from _translations(tested)
+    histories = {name: read_metrics(run.run.metrics) for name, run in runs.items()}
+    if any(histories.values()):
+        yield Heading("Learning")
+        yield Picture("Loss and validation BLEU over the training", learning_curves_svg(histories))
+    for name, trained in runs.items():
+        yield from _making(name, trained)
+
+
+def _scores(runs: Mapping[str, Trained], tested: Mapping[str, Evaluation]) -> Iterator[Section]:
+    yield Heading("Scores on the test set")
+    yield Table(
+        "Beam search; BLEU and chrF from 0 to 100, higher is better",
+        ["model", "BLEU", "chrF", "alignment error %", "parameters", "minutes of training"],
+        [
+            [
+                name,
+                each.bleu.value,
+                each.chrf.value,
+                each.alignment.value if each.alignment else None,
+                parameter_count(runs[name].model.model),
+                minutes_of(runs[name]),
+            ]
+            for name, each in tested.items()
+        ],
+    )
+    first = next(iter(tested.values()))
+    yield Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
+    yield Picture(
+        "BLEU by the length of the source sentence",
+        length_curves_svg({name: each.bands for name, each in tested.items()}),
+    )
+
+
+def _attention(runs: Mapping[str, Trained], tested: Mapping[str, Evaluation]) -> Iterator[Section]:
+    attending = [name for name in tested if runs[name].model.attends]
+    if not attending:
+        return
+    yield Heading("What attention looks at")
+    for name in attending:
+        sources = [pair.source for pair in _spread(tested[name], SHOWN_MAPS)]
+        for translation in runs[name].model.translate(sources):
+            if translation.attention is not None and translation.text:
+                seen = translation.by_word()
+                yield HoverMap(seen.source, seen.target, seen.weights, f"{name}")
+
+
+def _spread(evaluation: Evaluation, count: int) -> list[Any]:
+    """Return test pairs of growing length, none too long to read."""
+    ordered = sorted(evaluation.pairs, key=lambda pair: len(pair.source.split()))
+    readable = [pair for pair in ordered if len(pair.source.split()) <= 25] or ordered[:count]
+    step = max(1, len(readable) // (count + 1))
+    return [readable[min(len(readable) - 1, step * (i + 1))] for i in range(count)]
+
+
+def _translations(tested: Mapping[str, Evaluation]) -> Iterator[Section]:
+    """Yield the sentences that the last model does best and worst, as all models translate them."""
+    judge = list(tested.values())[-1]
+    scores = [
+        sentence_chrf(translation.text, pair.target)
+        for translation, pair in zip(judge.translations, judge.pairs, strict=True)
+    ]
+    order = sorted(range(len(scores)), key=lambda row: -scores[row])
+    # Among equally good ones the longest say most.
+    best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
+    best.sort(key=lambda row: -len(judge.pairs[row].source))
+    yield Heading("Best translations")
+    yield _samples(tested, best[:SHOWN_SAMPLES])
+    yield Heading("Worst translations")
+    yield _samples(tested, order[::-1][:SHOWN_SAMPLES])
+
+
+def _samples(tested: Mapping[str, Evaluation], rows: Sequence[int]) -> Samples:
+    pairs = next(iter(tested.values())).pairs
+    return Samples(
+        [
+            Sample(
+                pairs[row].source,
+                pairs[row].target,
+                {name: each.translations[row].text for name, each in tested.items()},
+            )
+            for row in rows
+        ]
+    )
+
+
+def _making(name: str, trained: Trained) -> Iterator[Section]:
+    yield Heading(f"How {name} was made")
+    yield Table(
+        "Layers",
+        ["layer", "kind", "weights", "parameters"],
+        [
+            [row.name, row.kind, row.shape, row.parameters]
+            for row in layer_table(trained.model.model)
+        ],
+    )
+    settings = trained.model.recipe.model_dump(mode="json")
+    yield Table("Recipe", ["setting", "value"], [[k, str(v)] for k, v in _flat(settings)])
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif value not in (None, "", []):
+            yield f"{prefix}{key}", value
