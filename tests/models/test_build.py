@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.base.errors import SettingsError
+from regard.models.build import TRANSLATORS, build_translator
+from regard.models.summary import parameter_count
+from regard.settings.model import RecurrentSettings
+
+
+def test_every_family_of_the_settings_can_be_built() -> None:
+    assert RecurrentSettings().family in TRANSLATORS
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        # embeddings 2 * 10 * 4; encoder 2 directions of 4h(h+i)+4h with h = 3;
+        # decoder 4h(h+i)+4h with h = 6; combine 12 * 6; projection 6 * 10 + 10
+        ({}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 72 + 70),
+        ({"attention": "none"}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 70),
+        # W, U and v of the additive score: 6 * 6 + 6 * 6 + 6
+        ({"attention": "additive"}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 72 + 70 + 78),
+        ({"bidirectional": False}, 80 + 2 * (24 * 10 + 24) + 72 + 70),
+        ({"cell": "tanh", "bidirectional": False}, 80 + 2 * (6 * 10 + 6) + 72 + 70),
+    ],
+)
+def test_parameters(changes: dict[str, object], expected: int) -> None:
+    settings = RecurrentSettings.model_validate({"hidden": 6, "embedding": 4, **changes})
+    model = build_translator(settings, source_vocab=10, target_vocab=10)
+    assert parameter_count(model) == expected
+
+
+def test_one_seed_gives_one_model() -> None:
+    settings = RecurrentSettings(hidden=6, embedding=4)
+    models = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        models.append(build_translator(settings, source_vocab=10, target_vocab=10))
+    for first, second in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.equal(first, second)
+
+
+def test_an_unknown_attention_is_named_with_the_nearest() -> None:
+    settings = RecurrentSettings(attention="addditive")
+    message = "Unknown model.attention 'addditive'. Did you mean 'additive'?"
+    with pytest.raises(SettingsError, match=message):
+        build_translator(settings, source_vocab=10, target_vocab=10)
