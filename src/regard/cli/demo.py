@@ -53,10 +53,12 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
     from regard.recipes.catalog import find_recipe
     from regard.recipes.data import read_splits
     from regard.recipes.translate import finish_or_start, limits_of, train_translator
+    from regard.settings.schema import expect
+    from regard.settings.translation import TranslationRecipe
 
     trained, splits = {}, None
     for name, recipe_name in RECIPES.items():
-        recipe = find_recipe(recipe_name, overrides=overrides)
+        recipe = expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
         splits = splits or read_splits(recipe.data)
         console.print(f"\n[bold]{recipe.title}[/]: {len(splits.train):,} sentence pairs")
         with TrainingDisplay(console, limits_of(recipe.training), title=name) as display:

@@ -23,14 +23,17 @@ def summary(
 
     Example: regard summary seq2seq-attention --set model.hidden=512
     """
-    from regard.recipes.summary import summarise_recipe, summarise_run
+    from regard.cli.tasks import commands_of
+    from regard.recipes.catalog import find_recipe
+    from regard.recipes.run import Run
 
     if Path(what).is_dir():
         if overrides:
             raise SettingsError("--set has no effect on a run that is already trained.")
-        rows = summarise_run(Path(what))
+        rows = commands_of(Run.open(Path(what)).task).summarise_run(Path(what))
     else:
-        rows = summarise_recipe(what, overrides=overrides or [])
+        recipe = find_recipe(what, overrides=overrides or [])
+        rows = commands_of(recipe.task).summarise_recipe(recipe)
     total = sum(row.parameters for row in rows)
     if json:
         print_json({"parameters": {"total": total}, "layers": [asdict(row) for row in rows]})

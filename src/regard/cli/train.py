@@ -25,27 +25,14 @@ def train(
 
     Example: regard train seq2seq-attention --set data.train=[train.en,train.de] --out runs/mine
     """
-    from rich.console import Console
-
-    from regard.cli.display import TrainingDisplay, waiting
+    from regard.cli.tasks import commands_of
     from regard.recipes.catalog import find_recipe
-    from regard.recipes.data import read_splits
-    from regard.recipes.report import report_runs, results_of
-    from regard.recipes.translate import limits_of, open_run, train_translator
 
-    console = Console(stderr=True)
     settings = find_recipe(recipe, overrides=overrides or [])
-    splits = read_splits(settings.data)
-    run = open_run(out, settings, resume=resume)
     try:
-        with TrainingDisplay(console, limits_of(settings.training), title=recipe) as display:
-            trained = train_translator(settings, run, splits=splits, observers=[display])
+        results = commands_of(settings.task).train(settings, out, name=recipe, resume=resume)
     except KeyboardInterrupt:
-        console.print(f"Interrupted. Continue with: regard train {recipe} --out {out} --resume")
-        raise
-    with waiting(console, "Writing the report ..."):
-        report_runs({out.name: trained}, out / "report.html", title=settings.title or recipe)
+        typer.echo("Interrupted. Give the same command with --resume to continue.", err=True)
+        raise typer.Exit(130) from None
     if json:
-        print_json({"run": str(out), **results_of(trained)})
-    else:
-        console.print(f"Run: {out}   report: {out / 'report.html'}", highlight=False)
+        print_json(results)

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from regard.settings.read import parse_recipe, read_recipe
-from regard.settings.recipe import TranslationRecipe
+from regard.settings.schema import Recipe
 from regard.settings.suggest import require_known
 
 
@@ -17,7 +17,7 @@ def recipe_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> TranslationRecipe:
+def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
     """Return a shipped recipe by its name, or a user's by its path (which ends in .toml)."""
     if name.endswith(".toml"):
         return read_recipe(Path(name), overrides=overrides)

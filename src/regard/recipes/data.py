@@ -11,7 +11,7 @@ from regard.base.errors import DataError
 from regard.corpora.grammar import generate
 from regard.corpora.pair import SentencePair
 from regard.corpora.parallel import read_pairs
-from regard.settings.recipe import DataSettings, GrammarSettings
+from regard.settings.translation import DataSettings, GrammarSettings
 
 
 @dataclass(frozen=True)

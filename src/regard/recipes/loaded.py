@@ -23,7 +23,7 @@ from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recipes.attention_map import END_MARK, AttentionMap
 from regard.recipes.run import Run
-from regard.settings.recipe import DecodingSettings, TranslationRecipe
+from regard.settings.translation import DecodingSettings, TranslationRecipe
 from regard.training.checkpoint import load_weights
 
 # Padded source symbols searched at once: enough to keep the cores busy, small enough for caches.
@@ -224,7 +224,7 @@ class LoadedTranslator:
 def load(folder: str | Path) -> LoadedTranslator:
     """Load the best model of a run."""
     run = Run.open(Path(folder))
-    recipe = run.recipe()
+    recipe = run.recipe(TranslationRecipe)
     source, target = run.tokenizers()
     model = build_translator(recipe.model, source_vocab=source.size, target_vocab=target.size)
     load_weights(model, run.weights())

@@ -11,13 +11,12 @@ report.html        all of it as pictures
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from regard.base.errors import RunError
 from regard.base.protocols import Tokenizer
 from regard.settings.read import read_recipe
-from regard.settings.recipe import TranslationRecipe
+from regard.settings.schema import AnyRecipe, Recipe, expect
 from regard.settings.write import recipe_text
 from regard.text.build import load_tokenizer
 
@@ -31,7 +30,7 @@ class Run:
         self.folder = folder
 
     @classmethod
-    def create(cls, folder: Path, recipe: TranslationRecipe) -> Run:
+    def create(cls, folder: Path, recipe: Recipe) -> Run:
         """Start a run in a new or empty folder; what is there is never overwritten."""
         if folder.exists() and not folder.is_dir():
             raise RunError(f"{folder} is a file; choose another folder with --out.")
@@ -55,11 +54,16 @@ class Run:
             raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
         return cls(folder)
 
-    def recipe(self, *, overrides: Sequence[str] = ()) -> TranslationRecipe:
-        """Return the recipe that the run was made with."""
-        return read_recipe(self.folder / RECIPE, overrides=overrides)
+    def recipe(self, kind: type[AnyRecipe]) -> AnyRecipe:
+        """Return the recipe that the run was made with, which must be of this kind."""
+        return expect(read_recipe(self.folder / RECIPE), kind)
 
-    def rewrite(self, recipe: TranslationRecipe) -> None:
+    @property
+    def task(self) -> str:
+        """What the run was trained for."""
+        return read_recipe(self.folder / RECIPE).task
+
+    def rewrite(self, recipe: Recipe) -> None:
         """Record the recipe that a resumed training goes on with."""
         (self.folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from regard.models.build import build_translator
 from regard.models.summary import LayerRow, layer_table
-from regard.recipes.catalog import find_recipe
 from regard.recipes.run import Run
+from regard.settings.translation import TranslationRecipe
 
 # A recipe does not know its vocabulary before it has seen data; this stands in for it.
 ASSUMED_VOCABULARY = 8_000
 
 
-def summarise_recipe(name: str, *, overrides: Sequence[str] = ()) -> list[LayerRow]:
+def summarise_recipe(recipe: TranslationRecipe) -> list[LayerRow]:
     """Return the layers that a recipe builds; model.source_vocab and target_vocab may be set."""
-    recipe = find_recipe(name, overrides=overrides)
     vocabulary = recipe.tokenizer.size or ASSUMED_VOCABULARY
     model = build_translator(
         recipe.model,
@@ -30,5 +28,7 @@ def summarise_run(folder: Path) -> list[LayerRow]:
     """Return the layers of a trained run."""
     run = Run.open(folder)
     source, target = run.tokenizers()
-    model = build_translator(run.recipe().model, source_vocab=source.size, target_vocab=target.size)
+    model = build_translator(
+        run.recipe(TranslationRecipe).model, source_vocab=source.size, target_vocab=target.size
+    )
     return layer_table(model)

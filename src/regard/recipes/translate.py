@@ -26,7 +26,7 @@ from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.run import RECIPE, Run
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.recipe import TokenizerSettings, TrainingSettings, TranslationRecipe
+from regard.settings.translation import TokenizerSettings, TrainingSettings, TranslationRecipe
 from regard.text.build import train_tokenizer
 from regard.training.checkpoint import CheckpointStore, read_state
 from regard.training.loop import Limits, Validation, fit
@@ -218,7 +218,7 @@ def _require_same_data(store: CheckpointStore, splits: Splits) -> None:
 
 def resumed_recipe(run: Run, recipe: TranslationRecipe) -> TranslationRecipe:
     """Return the recipe to continue with: limits may change, but not what is being trained."""
-    before = run.recipe()
+    before = run.recipe(TranslationRecipe)
     for part in ("data", "tokenizer", "model", "batches"):
         if getattr(before, part) != getattr(recipe, part):
             raise SettingsError(

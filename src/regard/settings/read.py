@@ -10,11 +10,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from regard.base.errors import SettingsError
-from regard.settings.recipe import TASKS, TranslationRecipe
+from regard.settings.schema import Recipe
 from regard.settings.suggest import require_known, suggestion
+from regard.settings.tasks import TASKS
 
 
-def parse_recipe(text: str, *, overrides: Sequence[str] = (), origin: str) -> TranslationRecipe:
+def parse_recipe(text: str, *, overrides: Sequence[str] = (), origin: str) -> Recipe:
     """Return the recipe that a TOML text and `key=value` overrides describe."""
     try:
         table = tomllib.loads(text)
@@ -25,7 +26,7 @@ def parse_recipe(text: str, *, overrides: Sequence[str] = (), origin: str) -> Tr
     return validate_recipe(table, origin=origin)
 
 
-def read_recipe(path: Path, *, overrides: Sequence[str] = ()) -> TranslationRecipe:
+def read_recipe(path: Path, *, overrides: Sequence[str] = ()) -> Recipe:
     """Return the recipe of a TOML file, with `key=value` overrides applied to it."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ def read_recipe(path: Path, *, overrides: Sequence[str] = ()) -> TranslationReci
     return parse_recipe(text, overrides=overrides, origin=str(path))
 
 
-def validate_recipe(table: Mapping[str, Any], *, origin: str) -> TranslationRecipe:
+def validate_recipe(table: Mapping[str, Any], *, origin: str) -> Recipe:
     """Return the recipe of a table, or say which key is wrong and what it could be."""
     task = table.get("task", "translate")
     require_known(str(task), TASKS, what=f"task in {origin}:")

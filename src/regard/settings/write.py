@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from regard.settings.recipe import TranslationRecipe
+from regard.settings.schema import Recipe
 
 
-def recipe_text(recipe: TranslationRecipe) -> str:
+def recipe_text(recipe: Recipe) -> str:
     """Return the complete recipe as TOML, defaults included."""
     return "\n".join(_lines(recipe.model_dump(mode="json"), ())).strip() + "\n"
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from regard.settings.model import RecurrentSettings
-from regard.settings.schema import Settings
+from regard.settings.schema import Recipe, Settings
 
 
 class GrammarSettings(Settings):
@@ -102,17 +102,13 @@ class DecodingSettings(Settings):
     max_extra: int = Field(20, ge=1, description="and so many symbols more")
 
 
-class TranslationRecipe(Settings):
+class TranslationRecipe(Recipe):
     """Everything that decides a training of a translator."""
 
     task: Literal["translate"] = "translate"
-    title: str = ""
     data: DataSettings = DataSettings()  # type: ignore[call-arg]
     tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
     model: RecurrentSettings = RecurrentSettings()  # type: ignore[call-arg]
     batches: BatchSettings = BatchSettings()  # type: ignore[call-arg]
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
-
-
-TASKS: dict[str, type[TranslationRecipe]] = {"translate": TranslationRecipe}

@@ -1,0 +1,42 @@
+"""The commands of the task `translate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from regard.cli.display import TrainingDisplay, waiting
+from regard.models.summary import LayerRow
+from regard.recipes import summary
+from regard.recipes.data import read_splits
+from regard.recipes.report import report_runs, results_of
+from regard.recipes.translate import limits_of, open_run, train_translator
+from regard.settings.schema import Recipe, expect
+from regard.settings.translation import TranslationRecipe
+
+
+def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, Any]:
+    """Train a translator, test it and write its report."""
+    settings = expect(recipe, TranslationRecipe)
+    console = Console(stderr=True)
+    splits = read_splits(settings.data)
+    run = open_run(out, settings, resume=resume)
+    with TrainingDisplay(console, limits_of(settings.training), title=name) as display:
+        trained = train_translator(settings, run, splits=splits, observers=[display])
+    report = out / "report.html"
+    with waiting(console, "Writing the report ..."):
+        report_runs({out.name: trained}, report, title=settings.title or name)
+    console.print(f"Run: {out}   report: {report}", highlight=False, soft_wrap=True)
+    return {"run": str(out), "report": str(report), **results_of(trained)}
+
+
+def summarise_recipe(recipe: Recipe) -> list[LayerRow]:
+    """Return the layers of the translator that a recipe builds."""
+    return summary.summarise_recipe(expect(recipe, TranslationRecipe))
+
+
+def summarise_run(folder: Path) -> list[LayerRow]:
+    """Return the layers of a trained translator."""
+    return summary.summarise_run(folder)

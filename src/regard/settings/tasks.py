@@ -1,0 +1,8 @@
+"""The tasks that a recipe can be for, each with its schema: the one registry."""
+
+from __future__ import annotations
+
+from regard.settings.schema import Recipe
+from regard.settings.translation import TranslationRecipe
+
+TASKS: dict[str, type[Recipe]] = {"translate": TranslationRecipe}
