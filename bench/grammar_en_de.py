@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from result import RESULTS, write_result
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
@@ -28,6 +27,7 @@ from regard.recipes.report import report_runs
 from regard.recipes.translate import Trained, finish_or_start, limits_of, train_translator
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
+from result import RESULTS, write_result
 
 RECIPES = {"plain": "grammar-plain", "attention": "grammar-attention"}
 BANDS = [(3, 10), (11, 20), (21, 30), (31, 39), (40, 60)]

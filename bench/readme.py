@@ -1,0 +1,66 @@
+"""Write the README's result tables from the result files.
+
+    python bench/readme.py [--check]
+
+Each table stands between `<!-- results: NAME -->` and `<!-- end -->`. With --check nothing is
+written and the exit code says whether the README is up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "bench" / "results"
+BLOCK = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def grammar_en_de(result: dict[str, Any]) -> str:
+    """Return attention against none, by sentence length."""
+    figures, notes = result["figures"], result["notes"]
+    bands = list(notes["attention"])
+    lines = [
+        f"| BLEU, {figures['training_minutes']:g} minutes of training each | all | "
+        + " | ".join(f"{band} words" for band in bands)
+        + " |",
+        "|---" * (len(bands) + 2) + "|",
+    ]
+    names = {"plain": "encoder-decoder without attention", "attention": "with attention"}
+    for name, title in names.items():
+        cells = [figures[f"{name}_bleu"], *notes[name].values()]
+        lines.append(f"| {title} | " + " | ".join(f"{cell:.1f}" for cell in cells) + " |")
+    return (
+        "\n".join(lines)
+        + f"\n\nAlignment error rate of the attention: {figures['alignment_error_rate']:.1f} %."
+    )
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {"grammar-en-de": grammar_en_de}
+
+
+def filled(text: str) -> str:
+    """Return the README with every table made anew."""
+
+    def table(match: re.Match[str]) -> str:
+        path = RESULTS / f"{match[2]}.json"
+        if not path.exists():
+            return match[0]
+        result = json.loads(path.read_text(encoding="utf-8"))
+        source = f"`bench/results/{path.name}`, {result['date']}: `{result['command']}`"
+        return f"{match[1]}{TABLES[match[2]](result)}\n\n{source}\n{match[3]}"
+
+    return BLOCK.sub(table, text)
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    before = readme.read_text(encoding="utf-8")
+    after = filled(before)
+    if "--check" in sys.argv:
+        sys.exit(before != after)
+    readme.write_text(after, encoding="utf-8")
