@@ -29,7 +29,7 @@ def parse_recipe(text: str, *, overrides: Sequence[str] = (), origin: str) -> Re
 def read_recipe(path: Path, *, overrides: Sequence[str] = ()) -> Recipe:
     """Return the recipe of a TOML file, with `key=value` overrides applied to it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise SettingsError(f"Cannot read the recipe {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

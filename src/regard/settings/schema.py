@@ -12,7 +12,9 @@ from regard.base.errors import SettingsError
 class Settings(BaseModel):
     """A frozen table of a recipe; an unknown key is an error, never silently ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
 
 class Recipe(Settings):

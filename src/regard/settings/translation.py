@@ -20,7 +20,7 @@ class GrammarSettings(Settings):
     min_words: int = Field(3, ge=3)
     max_words: int = Field(60, ge=3)
     words: Literal["full", "small"] = Field("full", description="how many words it knows")
-    seed: int = 1
+    seed: int = Field(1, ge=0)
 
     @model_validator(mode="after")
     def _range(self) -> GrammarSettings:
@@ -74,7 +74,7 @@ class BatchSettings(Settings):
 class TrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
-    seed: int = 1
+    seed: int = Field(1, ge=0)
     steps: int = Field(10_000, ge=1, description="most updates")
     minutes: float | None = Field(None, gt=0, description="most minutes of training")
     learning_rate: float = Field(1e-3, gt=0)

@@ -27,5 +27,5 @@ def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """Return one value; JSON's strings, numbers, booleans and lists are valid TOML."""
-    return json.dumps(value, ensure_ascii=False)
+    """Return one value; JSON's strings, numbers, booleans and lists are valid TOML, but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
