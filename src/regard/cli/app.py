@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from regard import __version__
 from regard.base.errors import RegardError
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
@@ -25,6 +27,23 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"regard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Train, run, measure and see attention models."""
+
+
 for command in (demo, train, translate, score, look, summary, recipes, corpus):
     app.command()(command)
 
