@@ -1,0 +1,205 @@
+"""English: the source of every pair. Its only comma ends a fronted subordinate clause."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from regard.corpora.grammar.realise import Token, words
+from regard.corpora.grammar.tree import (
+    Clause,
+    Coordination,
+    Description,
+    Modal,
+    Nominal,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+    RelativePronoun,
+    Sentence,
+    Subordinate,
+    Tense,
+)
+
+OBJECT_PRONOUNS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "they": "them"}
+MODALS: dict[tuple[Modal, Tense], str] = {
+    ("can", "present"): "can",
+    ("must", "present"): "must",
+    ("should", "present"): "should",
+}
+SILENT_H = ("hour", "honest", "heir")
+CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one")
+
+Agreement = Literal["I", "singular", "plural"]
+
+
+def realise(sentence: Sentence) -> list[Token]:
+    """Return the words of a sentence."""
+    tokens: list[Token] = []
+    if sentence.fronted is not None:
+        tokens += _subordinate(sentence.fronted)
+        tokens.append(Token(",", ((sentence.fronted, "close"),)))
+    for index, clause in enumerate(sentence.clauses):
+        if index:
+            joint = sentence.joints[index - 1]
+            tokens.append(Token(joint, ((sentence, f"joint {index - 1}"),)))
+        tokens += _clause(clause)
+    for subordinate in sentence.subordinates:
+        tokens += _subordinate(subordinate)
+    return tokens
+
+
+def _subordinate(subordinate: Subordinate) -> list[Token]:
+    conjunction = Token(subordinate.conjunction, ((subordinate, "conjunction"),))
+    return [conjunction, *_clause(subordinate.clause)]
+
+
+def _clause(clause: Clause) -> list[Token]:
+    """Return [time] [object pronoun] subject verb object manner place phrases time that-clause."""
+    tokens: list[Token] = []
+    if clause.fronted is not None:
+        tokens += words(clause.fronted.english, (clause, "fronted"))
+    moved = isinstance(clause.object, RelativePronoun)
+    if clause.object is not None and moved:
+        tokens += _nominal(clause.object, subject=False)
+    tokens += _nominal(clause.subject, subject=True)
+    tokens += _verbs(clause)
+    if clause.object is not None and not moved:
+        tokens += _nominal(clause.object, subject=False)
+    if clause.predicate is not None:
+        tokens += _description(clause.predicate)
+    if clause.manner is not None:
+        tokens += words(clause.manner.english, (clause, "manner"))
+    if clause.place is not None:
+        tokens += words(clause.place.english, (clause, "place"))
+    for phrase in clause.phrases:
+        tokens += _prepositional(phrase)
+    if clause.time is not None:
+        tokens += words(clause.time.english, (clause, "time"))
+    if clause.content is not None:
+        tokens.append(Token("that", ((clause, "that"),)))
+        tokens += _clause(clause.content)
+    return tokens
+
+
+def _verbs(clause: Clause) -> list[Token]:
+    """Return the finite verb and what stands beside it: do, not, the frequency adverb, to."""
+    agreement = _agreement(clause.subject)
+    finite = (clause, "finite")
+    base = clause.verb.english if clause.verb is not None else "be"
+    rest: list[Token] = []
+    if clause.modal == "want":
+        to = Token("to", ())
+        rest = [to, *words(base, (clause, "verb"))]
+        if clause.negated:
+            head = [Token(_do(clause.tense, agreement), (finite,))]
+            rest = [Token("want", (finite,)), *rest]
+        else:
+            head = [Token(_want(clause.tense, agreement), (finite,))]
+    elif clause.modal is not None:
+        head = [Token(MODALS[clause.modal, clause.tense], (finite,))]
+        rest = words(base, (clause, "verb"))
+    elif clause.verb is None:
+        head = [Token(_be(clause.tense, agreement), (finite, (clause, "verb")))]
+    elif clause.negated:
+        head = [Token(_do(clause.tense, agreement), (finite,))]
+        rest = words(base, finite, (clause, "verb"))
+    else:
+        head = []
+        rest = words(_finite(clause, agreement), finite, (clause, "verb"))
+    if clause.negated:
+        head.append(Token("not", ((clause, "not"),)))
+    if clause.frequency is not None:
+        head += words(clause.frequency.english, (clause, "frequency"))
+    return head + rest
+
+
+def _finite(clause: Clause, agreement: Agreement) -> str:
+    if clause.verb is None:
+        return _be(clause.tense, agreement)
+    if clause.tense == "past":
+        return clause.verb.english_past
+    return clause.verb.english_third if agreement == "singular" else clause.verb.english
+
+
+def _do(tense: Tense, agreement: Agreement) -> str:
+    if tense == "past":
+        return "did"
+    return "does" if agreement == "singular" else "do"
+
+
+def _want(tense: Tense, agreement: Agreement) -> str:
+    if tense == "past":
+        return "wanted"
+    return "wants" if agreement == "singular" else "want"
+
+
+def _be(tense: Tense, agreement: Agreement) -> str:
+    if tense == "past":
+        return "were" if agreement == "plural" else "was"
+    return {"I": "am", "singular": "is", "plural": "are"}[agreement]
+
+
+def _agreement(subject: Nominal) -> Agreement:
+    if isinstance(subject, Pronoun) and subject.word == "I":
+        return "I"
+    return "plural" if subject.plural else "singular"
+
+
+def _nominal(nominal: Nominal, *, subject: bool) -> list[Token]:
+    if isinstance(nominal, NounPhrase):
+        return _noun_phrase(nominal)
+    if isinstance(nominal, Pronoun):
+        word = nominal.word if subject else OBJECT_PRONOUNS[nominal.word]
+        return [Token(word, ((nominal, "pronoun"),))]
+    if isinstance(nominal, RelativePronoun):
+        person = "who" if subject else "whom"
+        word = person if nominal.noun.kind == "person" else "that"
+        return [Token(word, ((nominal, "pronoun"),))]
+    return _coordination(nominal)
+
+
+def _coordination(nominal: Coordination) -> list[Token]:
+    joint = Token("and", ((nominal, "and"),))
+    return [*_noun_phrase(nominal.first), joint, *_noun_phrase(nominal.second)]
+
+
+def _noun_phrase(phrase: NounPhrase) -> list[Token]:
+    tokens: list[Token] = []
+    if phrase.description is not None:
+        tokens += _description(phrase.description)
+    noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
+    tokens += words(noun, (phrase, "noun"))
+    if phrase.determiner:
+        determiner = _determiner(phrase, following=tokens[0].text)
+        tokens.insert(0, Token(determiner, ((phrase, "determiner"),)))
+    if phrase.place is not None:
+        tokens += _prepositional(phrase.place)
+    if phrase.relative is not None:
+        tokens += _clause(phrase.relative)
+    return tokens
+
+
+def _determiner(phrase: NounPhrase, *, following: str) -> str:
+    if phrase.determiner == "a":
+        return indefinite_article(following)
+    if phrase.determiner == "this" and phrase.plural:
+        return "these"
+    return phrase.determiner
+
+
+def indefinite_article(following: str) -> str:
+    """Return "a" or "an", by the sound with which the next word begins."""
+    vowel = following[0] in "aeiou" and not following.startswith(CONSONANT_SOUND)
+    return "an" if vowel or following.startswith(SILENT_H) else "a"
+
+
+def _description(description: Description) -> list[Token]:
+    adjective = words(description.adjective.english, (description, "adjective"))
+    if description.degree:
+        return [Token(description.degree, ((description, "degree"),)), *adjective]
+    return adjective
+
+
+def _prepositional(phrase: PrepositionalPhrase) -> list[Token]:
+    preposition = Token(phrase.preposition, ((phrase, "preposition"),))
+    return [preposition, *_noun_phrase(phrase.complement)]

@@ -1,0 +1,173 @@
+"""German forms: articles, endings and pronouns in case, gender and number; verbs in tense."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, TypeAlias
+
+from regard.corpora.grammar.lexicon import Adjective, Noun, Verb
+from regard.corpora.grammar.tree import (
+    Conjunction,
+    Determiner,
+    Modal,
+    Preposition,
+    PronounWord,
+    Tense,
+)
+
+Case: TypeAlias = Literal["nominative", "accusative", "dative"]
+Number: TypeAlias = Literal["first", "third", "plural"]
+"""The forms that German verbs distinguish here: ich, er, and wir or sie."""
+
+CASES: tuple[Case, ...] = ("nominative", "accusative", "dative")
+COLUMNS = ("masculine", "feminine", "neuter", "plural")
+
+
+def _table(rows: str) -> dict[tuple[Case, str], str]:
+    """Read a table: one row a case, one column a gender and the plural; "-" is no ending."""
+    cells = [row.split() for row in rows.strip().splitlines()]
+    return {
+        (case, column): cell.replace("-", "")
+        for case, row in zip(CASES, cells, strict=True)
+        for column, cell in zip(COLUMNS, row, strict=True)
+    }
+
+
+DEFINITE = _table("""
+    der die das die
+    den die das die
+    dem der dem den""")
+RELATIVE = DEFINITE | {("dative", "plural"): "denen"}
+# Endings of dieser and jeder, and of adjectives that no article marks ("große Katzen").
+STRONG = _table("""
+    er e es e
+    en e es e
+    em er em en""")
+# Endings of ein, kein, mein: three cells have none, and there the adjective is strong.
+EIN = _table("""
+    - e - e
+    en e - e
+    em er em en""")
+WEAK = _table("""
+    e e e en
+    en e e en
+    en en en en""")
+MIXED = _table("""
+    er e es en
+    en e es en
+    en en en en""")
+
+STEMS: dict[Determiner, str] = {
+    "a": "ein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
+}  # fmt: skip
+STRONG_STEMS: dict[Determiner, str] = {"this": "dies", "every": "jed"}
+NUMERALS: dict[Determiner, str] = {"two": "zwei", "three": "drei", "four": "vier"}
+
+PRONOUNS: dict[PronounWord, tuple[str, str, str]] = {
+    "I": ("ich", "mich", "mir"),
+    "we": ("wir", "uns", "uns"),
+    "he": ("er", "ihn", "ihm"),
+    "she": ("sie", "sie", "ihr"),
+    "it": ("es", "es", "ihm"),
+    "they": ("sie", "sie", "ihnen"),
+}
+BOUND: dict[str, PronounWord] = {"masculine": "he", "feminine": "she", "neuter": "it"}
+
+PREPOSITIONS: dict[Preposition, tuple[str, Case]] = {
+    "in": ("in", "dative"),
+    "on": ("auf", "dative"),
+    "with": ("mit", "dative"),
+    "without": ("ohne", "accusative"),
+    "near": ("bei", "dative"),
+    "behind": ("hinter", "dative"),
+    "beside": ("neben", "dative"),
+    "under": ("unter", "dative"),
+    "for": ("für", "accusative"),
+    "to": ("zu", "dative"),
+    "from": ("von", "dative"),
+}
+CONTRACTIONS = {
+    ("in", "dem"): "im",
+    ("bei", "dem"): "beim",
+    ("von", "dem"): "vom",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+}
+CONJUNCTIONS: dict[Conjunction, str] = {
+    "because": "weil",
+    "although": "obwohl",
+    "if": "wenn",
+    "before": "bevor",
+    "while": "während",
+}
+DEGREES = {"very": "sehr", "too": "zu"}
+BE: dict[tuple[Tense, Number], str] = {
+    ("present", "first"): "bin",
+    ("present", "third"): "ist",
+    ("present", "plural"): "sind",
+    ("past", "first"): "war",
+    ("past", "third"): "war",
+    ("past", "plural"): "waren",
+}
+MODALS: dict[tuple[Modal, Tense], tuple[str, str]] = {
+    ("can", "present"): ("kann", "können"),
+    ("must", "present"): ("muss", "müssen"),
+    ("should", "present"): ("sollte", "sollten"),
+    ("want", "present"): ("will", "wollen"),
+    ("want", "past"): ("wollte", "wollten"),
+}
+
+
+def column(noun: Noun, plural: bool) -> str:
+    """Return the column of the tables in which a noun stands."""
+    return "plural" if plural else noun.german_gender
+
+
+def determiner_form(determiner: Determiner, case: Case, noun: Noun, plural: bool) -> str:
+    """Return der, ein, mein, dieser ... in case, gender and number."""
+    place = (case, column(noun, plural))
+    if determiner == "the":
+        return DEFINITE[place]
+    if determiner in STRONG_STEMS:
+        return STRONG_STEMS[determiner] + STRONG[place]
+    if determiner in NUMERALS:
+        return NUMERALS[determiner]
+    return STEMS[determiner] + EIN[place]
+
+
+def kein_form(case: Case, noun: Noun, plural: bool) -> str:
+    """Return kein in case, gender and number."""
+    return "kein" + EIN[case, column(noun, plural)]
+
+
+@cache
+def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, column: str) -> str:
+    """Return the adjective with its weak, mixed or strong ending."""
+    stem = adjective.german_stem or adjective.german
+    if determiner == "the" or determiner in STRONG_STEMS:
+        endings = WEAK
+    elif determiner in STEMS:
+        endings = MIXED
+    else:
+        endings = STRONG
+    return stem + endings[case, column]
+
+
+@cache
+def noun_form(noun: Noun, case: Case, plural: bool) -> str:
+    """Return the noun in case and number."""
+    if plural:
+        form = noun.german_plural
+        return form + "n" if case == "dative" and not form.endswith(("n", "s")) else form
+    if noun.german_weak and case != "nominative":
+        return noun.german_weak
+    return noun.german
+
+
+def verb_form(verb: Verb, tense: Tense, number: Number) -> str:
+    """Return the finite verb without its separable prefix."""
+    if tense == "past":
+        return verb.german_past_plural if number == "plural" else verb.german_past
+    if number == "plural":
+        return verb.german
+    return verb.german_first if number == "first" else verb.german_third
