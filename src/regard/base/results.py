@@ -44,6 +44,15 @@ class Output:
 
 
 @dataclass(frozen=True)
+class HeadMaps:
+    """The weights of every layer and head; None where a part of the model has no heads."""
+
+    encoder: Float[Tensor, "layers batch heads source source"] | None
+    decoder: Float[Tensor, "decoder_layers batch heads target target"] | None
+    across: Float[Tensor, "decoder_layers batch heads target source"]
+
+
+@dataclass(frozen=True)
 class Hypothesis:
     """One finished output of a search: ids without end mark, total log-probability, rank score.
 

@@ -6,7 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
-from regard.base.results import Encoded, Output, Step
+from regard.base.errors import RegardError
+from regard.base.results import Encoded, HeadMaps, Output, Step
 from regard.base.shapes import Bool, Float, Int, Tensor
 
 State = TypeVar("State")
@@ -80,6 +81,24 @@ class Translator(nn.Module, Generic[State]):
     def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:
         """Return the state of these rows of the batch, in this order."""
         return self._decoder.select(state, rows)
+
+    def head_maps(
+        self,
+        source: Int[Tensor, "batch source"],
+        source_mask: Bool[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+    ) -> HeadMaps:
+        """Return the weights of every layer and head, for sentence pairs that are known."""
+        encoder: Any = self.encoder
+        decoder: Any = self.decoder
+        if not hasattr(decoder, "look"):
+            raise RegardError("This model has no attention heads; only a Transformer has them.")
+        if hasattr(encoder, "look"):
+            encoded, own = encoder.look(source, source_mask)
+        else:
+            encoded, own = self.encode(source, source_mask), None
+        target_maps, across = decoder.look(target, encoded)
+        return HeadMaps(encoder=own, decoder=target_maps, across=across)
 
     @property
     def _decoder(self) -> Decoder[State]:

@@ -1,0 +1,197 @@
+"""Multi-head attention: one module for self-attention, masked self-attention and attention across.
+
+The kernel is chosen by the shape at hand; weights are made only on request.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.attention.dropout import Dropout
+from regard.attention.kernels import fused_attention, plain_attention
+from regard.attention.linear import (
+    LinearState,
+    causal_linear_attention,
+    explicit_linear_attention,
+    linear_attention,
+)
+from regard.attention.local import local_attention
+from regard.attention.positions import RelativePositions, Rotary
+from regard.attention.sight import Sight
+from regard.base.results import Attended
+from regard.base.shapes import Float, Tensor
+
+# From so many keys on, torch's fused kernel is faster on a CPU than batched products.
+LONG = 160
+# A window pays from so many windows of keys on; below, masking all pairs is cheaper.
+MANY_WINDOWS = 4
+
+
+class KeysValues(NamedTuple):
+    """What can be attended to, split into heads."""
+
+    keys: Float[Tensor, "batch heads source head_dim"]
+    values: Float[Tensor, "batch heads source head_dim"]
+
+
+Past = KeysValues | LinearState
+
+
+class MultiHeadAttention(nn.Module):
+    """head_i = softmax(q_i k_i^T / sqrt(d)) v_i, heads side by side (Vaswani et al. 2017, 3.2.2).
+
+    One matrix projects to queries, keys and values at once. `positions` are relative or rotary;
+    `linear` replaces the softmax by a kernel of linear cost.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_dim: int,
+        heads: int,
+        dropout: float = 0.0,
+        positions: RelativePositions | Rotary | None = None,
+        linear: bool = False,
+    ):
+        super().__init__()
+        if model_dim % heads:
+            raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
+        self.model_dim = model_dim
+        self.heads = heads
+        self.linear = linear
+        self.projection = nn.Linear(model_dim, 3 * model_dim)  # queries, keys, values
+        self.output = nn.Linear(model_dim, model_dim)
+        self.dropout = Dropout(dropout)
+        self.positions = positions
+        for weights in (*self.projection.weight.chunk(3), self.output.weight):
+            nn.init.xavier_uniform_(weights)
+        for part in (self.projection, self.output):
+            nn.init.zeros_(part.bias)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch target model_dim"],
+        sight: Sight,
+        *,
+        past: Past | None = None,
+        start: int = 0,
+        with_weights: bool = False,
+    ) -> tuple[Attended, Past]:
+        """Let positions look at each other, and at what was read before; return what to remember.
+
+        `start` is the place of the first input, for positions that need it.
+        """
+        query, keys, values = self._split(self.projection(inputs), parts=3)
+        if isinstance(self.positions, Rotary):
+            query, keys = (self.positions(part, start=start) for part in (query, keys))
+        if self.linear and sight.causal and not with_weights:
+            state = past if isinstance(past, LinearState) else None
+            attended, after = causal_linear_attention(query, keys, values, state=state)
+            return self._joined(attended), after
+        if isinstance(past, KeysValues):
+            keys = torch.cat([past.keys, keys], dim=2)
+            values = torch.cat([past.values, values], dim=2)
+        attended = self._attend(query, keys, values, sight, with_weights=with_weights)
+        return self._joined(attended), _remembered(keys, values, sight.window)
+
+    def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
+        """Return the keys and values of what `across` will look at, however many queries follow."""
+        weight, bias = (part[self.model_dim :] for part in self._projection)
+        keys, values = self._split(F.linear(inputs, weight, bias), parts=2)
+        return KeysValues(keys, values)
+
+    def across(
+        self,
+        inputs: Float[Tensor, "batch target model_dim"],
+        memory: KeysValues,
+        penalties: Float[Tensor, "batch 1 1 source"] | None,
+        *,
+        with_weights: bool = False,
+    ) -> Attended:
+        """Let positions look at another sequence, whose padding the penalties hide."""
+        weight, bias = (part[: self.model_dim] for part in self._projection)
+        (query,) = self._split(F.linear(inputs, weight, bias), parts=1)
+        if with_weights or self._drops or memory.keys.shape[2] < LONG:
+            found = plain_attention(query, *memory, penalties=penalties, dropout=self._drop)
+        else:
+            found = fused_attention(query, *memory, penalties=penalties)
+        return self._joined(found, with_weights=with_weights)
+
+    def _attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, sight: Sight, *, with_weights: bool
+    ) -> Attended:
+        """Choose the kernel for this shape."""
+        if self.linear:
+            kernel = explicit_linear_attention if with_weights else linear_attention
+            return kernel(query, keys, values, sight=sight)
+        relative = self.positions if isinstance(self.positions, RelativePositions) else None
+        simple = relative is None and not with_weights
+        if simple and _is_local(sight) and sight.window is not None:
+            return local_attention(
+                query,
+                keys,
+                values,
+                window=sight.window,
+                causal=sight.causal,
+                real=sight.real,
+                dropout=self._drop,
+            )
+        if simple and not self._drops and sight.source >= LONG:
+            only = sight.causal_only
+            penalties = None if only else sight.penalties
+            return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
+        found = plain_attention(
+            query,
+            keys,
+            values,
+            penalties=sight.penalties,
+            dropout=self._drop,
+            relative=relative,
+            distances=None if relative is None else sight.distances,
+        )
+        return Attended(found.context, found.weights if with_weights else None)
+
+    def _split(self, projected: Float[Tensor, "batch time width"], *, parts: int) -> list[Tensor]:
+        """Return the parts, each as [batch, heads, time, head_dim]."""
+        batch, time, _ = projected.shape
+        split = projected.view(batch, time, parts, self.heads, self.model_dim // self.heads)
+        # One copy into the order that batched products want, instead of one for each of them.
+        return list(split.permute(2, 0, 3, 1, 4).contiguous().unbind(0))
+
+    def _joined(self, attended: Attended, *, with_weights: bool = True) -> Attended:
+        """Set the heads side by side again and mix them: [batch, target, model_dim]."""
+        context: Tensor = self.output(attended.context.transpose(1, 2).flatten(2))
+        return Attended(context, attended.weights if with_weights else None)
+
+    @property
+    def _projection(self) -> tuple[Tensor, Tensor]:
+        return self.projection.weight, self.projection.bias
+
+    @property
+    def _drops(self) -> bool:
+        return self.training and self.dropout.p > 0
+
+    @property
+    def _drop(self) -> Dropout | None:
+        return self.dropout if self._drops else None
+
+
+def _is_local(sight: Sight) -> bool:
+    """Return whether a window is worth its own kernel here; it reads whole sequences only."""
+    return (
+        sight.window is not None
+        and sight.slopes is None
+        and sight.target == sight.source
+        and sight.source >= MANY_WINDOWS * sight.window
+    )
+
+
+def _remembered(keys: Tensor, values: Tensor, window: int | None) -> KeysValues:
+    """Return what later positions may still see."""
+    if window is None:
+        return KeysValues(keys, values)
+    return KeysValues(keys[:, :, -window:], values[:, :, -window:])

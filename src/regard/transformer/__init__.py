@@ -1,0 +1,1 @@
+"""The Transformer: blocks, encoders and decoders."""

@@ -1,0 +1,108 @@
+"""What every layer is made of: residual connection with norm, feed-forward network, SSRU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.attention.dropout import Dropout
+from regard.base.shapes import Float, Tensor
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": nn.LayerNorm,  # Ba et al. 2016
+    "rms": lambda width: nn.RMSNorm(width, eps=1e-6),  # Zhang & Sennrich 2019
+}
+
+# Each takes the inner projection of the feed-forward network; SwiGLU's is twice as wide.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "swish": F.silu,
+    "swiglu": lambda inner: F.silu(inner[..., ::2]) * inner[..., 1::2],  # Shazeer 2020
+}
+
+
+class Residual(nn.Module):
+    """The way around a sublayer f, with its norm.
+
+    post: norm(x + f(x)) (Vaswani et al. 2017, section 3.1); pre: x + f(norm(x)), which trains deep
+    stacks more easily (Xiong et al. 2020).
+    """
+
+    def __init__(self, model_dim: int, *, norm: str, pre_norm: bool, dropout: float):
+        super().__init__()
+        self.norm = NORMS[norm](model_dim)
+        self.pre_norm = pre_norm
+        self.dropout = Dropout(dropout)
+
+    def enter(
+        self, features: Float[Tensor, "batch time model_dim"]
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Return what the sublayer reads."""
+        return self.norm(features) if self.pre_norm else features
+
+    def leave(
+        self,
+        features: Float[Tensor, "batch time model_dim"],
+        change: Float[Tensor, "batch time model_dim"],
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Add what the sublayer found to what went around it."""
+        joined: Tensor = features + self.dropout(change)
+        return joined if self.pre_norm else self.norm(joined)
+
+
+class FeedForward(nn.Module):
+    """f(x W_1 + b_1) W_2 + b_2 at every position alone (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(self, model_dim: int, *, hidden: int, activation: str, dropout: float = 0.0):
+        super().__init__()
+        self.inner = nn.Linear(model_dim, hidden * (2 if activation == "swiglu" else 1))
+        self.outer = nn.Linear(hidden, model_dim)
+        self.activation = activation
+        self.dropout = Dropout(dropout)
+        for part in (self.inner, self.outer):
+            nn.init.xavier_uniform_(part.weight)
+            nn.init.zeros_(part.bias)
+
+    def forward(
+        self, features: Float[Tensor, "batch time model_dim"]
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Return the change at each position."""
+        active = ACTIVATIONS[self.activation](self.inner(features))
+        change: Tensor = self.outer(self.dropout(active))
+        return change
+
+
+class RecurrentUnit(nn.Module):
+    """SSRU: c_t = f_t c_{t-1} + (1 - f_t) W x_t, o_t = relu(c_t), f_t = sigmoid(W_f x_t + b_f).
+
+    In place of a decoder's self-attention (Kim et al. 2019, section 3): a step costs the same
+    however long the output is.
+    """
+
+    def __init__(self, model_dim: int):
+        super().__init__()
+        self.projection = nn.Linear(model_dim, model_dim, bias=False)  # W
+        self.forget = nn.Linear(model_dim, model_dim)  # W_f, b_f
+        for part in (self.projection, self.forget):
+            nn.init.xavier_uniform_(part.weight)
+        nn.init.zeros_(self.forget.bias)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch time model_dim"],
+        cell: Float[Tensor, "batch model_dim"] | None = None,
+    ) -> tuple[Float[Tensor, "batch time model_dim"], Float[Tensor, "batch model_dim"]]:
+        """Read symbols one after the other; return the output at each, and the last cell."""
+        forget = torch.sigmoid(self.forget(inputs))
+        offered = (1 - forget) * self.projection(inputs)
+        if cell is None:
+            cell = torch.zeros_like(inputs[:, 0])
+        cells = []
+        for kept, new in zip(forget.unbind(1), offered.unbind(1), strict=True):
+            cell = kept * cell + new
+            cells.append(cell)
+        return F.relu(torch.stack(cells, dim=1)), cell

@@ -1,0 +1,219 @@
+"""The Transformer's decoder: masked self-attention (or SSRU), attention across, feed-forward.
+
+All that a next step needs is in the state: the keys and values of every layer, for the target read
+so far and for the source. Many symbols at once or one at a time give the same features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from regard.attention.linear import LinearState
+from regard.attention.multihead import KeysValues, MultiHeadAttention
+from regard.attention.sight import Sight, memory_penalties
+from regard.base.results import Encoded, Output
+from regard.base.shapes import Float, Int, Tensor
+from regard.transformer.block import FeedForward, RecurrentUnit, Residual
+from regard.transformer.embedded import Embedded
+
+LayerPast = KeysValues | LinearState | Float[Tensor, "batch model_dim"]
+
+
+class DecoderState(NamedTuple):
+    """Everything that the next step needs; `past` is empty before the first symbol."""
+
+    past: tuple[LayerPast, ...]
+    memory: tuple[KeysValues, ...]
+    penalties: Float[Tensor, "batch 1 1 source"] | None
+    read: int
+
+
+class LayerOutput(NamedTuple):
+    """What one layer returns; the weights only on request."""
+
+    features: Float[Tensor, "batch target model_dim"]
+    past: LayerPast
+    own_weights: Float[Tensor, "batch heads target target"] | None
+    across_weights: Float[Tensor, "batch heads target source"] | None
+
+
+class DecoderLayer(nn.Module):
+    """A look at the target so far, a look at the source, a feed-forward network."""
+
+    def __init__(
+        self,
+        *,
+        own: MultiHeadAttention | RecurrentUnit,
+        around_own: Residual,
+        across: MultiHeadAttention,
+        around_across: Residual,
+        feed_forward: FeedForward,
+        around_feed_forward: Residual,
+    ):
+        super().__init__()
+        self.own = own
+        self.around_own = around_own
+        self.across = across
+        self.around_across = around_across
+        self.feed_forward = feed_forward
+        self.around_feed_forward = around_feed_forward
+
+    def forward(
+        self,
+        features: Float[Tensor, "batch target model_dim"],
+        sight: Sight,
+        memory: KeysValues,
+        penalties: Float[Tensor, "batch 1 1 source"] | None,
+        *,
+        past: LayerPast | None,
+        start: int,
+        with_own: bool = False,
+        with_across: bool = False,
+    ) -> LayerOutput:
+        """Read target positions that follow those in `past`."""
+        inputs = self.around_own.enter(features)
+        own_weights = None
+        after: LayerPast
+        if isinstance(self.own, RecurrentUnit):
+            change, after = self.own(inputs, past)
+        else:
+            (change, own_weights), after = self.own(
+                inputs, sight, past=past, start=start, with_weights=with_own
+            )
+        features = self.around_own.leave(features, change)
+        change, across_weights = self.across.across(
+            self.around_across.enter(features), memory, penalties, with_weights=with_across
+        )
+        features = self.around_across.leave(features, change)
+        change = self.feed_forward(self.around_feed_forward.enter(features))
+        features = self.around_feed_forward.leave(features, change)
+        return LayerOutput(features, after, own_weights, across_weights)
+
+
+class TransformerDecoder(nn.Module):
+    """Predicts each target symbol from those before it and the source (Vaswani et al. 2017, 3.1).
+
+    `alignment_layer` is the one whose heads, averaged, are shown as the decoder's attention.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedded: Embedded,
+        layers: Sequence[DecoderLayer],
+        norm: nn.Module | None,
+        window: int | None = None,
+        slopes: Float[Tensor, "heads"] | None = None,
+        alignment_layer: int = -1,
+    ):
+        super().__init__()
+        self.embedded = embedded
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+        self.window = window
+        self.alignment_layer = alignment_layer % len(layers)
+        self.slopes: Tensor | None
+        self.register_buffer("slopes", slopes, persistent=False)
+
+    def start(self, encoded: Encoded) -> DecoderState:
+        """Project the source once for every layer."""
+        return DecoderState(
+            past=(),
+            memory=tuple(layer.across.memory(encoded.memory) for layer in self._layers()),
+            penalties=memory_penalties(encoded.mask, dtype=encoded.memory.dtype),
+            read=0,
+        )
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch target"],
+        state: DecoderState,
+        *,
+        with_weights: bool = False,
+    ) -> tuple[Output, DecoderState]:
+        """Read target symbols, one or many at once; return the features that predict the next."""
+        wanted = {self.alignment_layer} if with_weights else set()
+        features, outputs = self._read(tokens, state, with_across=wanted)
+        weights = outputs[self.alignment_layer].across_weights
+        attention = None if weights is None else weights.mean(dim=1)
+        after = state._replace(
+            past=tuple(output.past for output in outputs), read=state.read + tokens.shape[1]
+        )
+        return Output(features, attention), after
+
+    def look(
+        self, tokens: Int[Tensor, "batch target"], encoded: Encoded
+    ) -> tuple[
+        Float[Tensor, "layers batch heads target target"] | None,
+        Float[Tensor, "layers batch heads target source"],
+    ]:
+        """Return the weights of every layer and head: over the target (SSRU: none), and across."""
+        every = set(range(len(self.layers)))
+        _, outputs = self._read(tokens, self.start(encoded), with_across=every, with_own=True)
+        own = [output.own_weights for output in outputs if output.own_weights is not None]
+        across = [output.across_weights for output in outputs if output.across_weights is not None]
+        return (torch.stack(own) if own else None), torch.stack(across)
+
+    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+        """Return the state of these rows of the batch, in this order."""
+        penalties = state.penalties
+        return DecoderState(
+            past=tuple(_rows_of(part, rows) for part in state.past),
+            memory=tuple(_rows_of_keys(part, rows) for part in state.memory),
+            penalties=None if penalties is None else penalties.index_select(0, rows),
+            read=state.read,
+        )
+
+    def _read(
+        self,
+        tokens: Tensor,
+        state: DecoderState,
+        *,
+        with_across: set[int],
+        with_own: bool = False,
+    ) -> tuple[Tensor, list[LayerOutput]]:
+        features = self.embedded(tokens, start=state.read)
+        kept = state.read if self.window is None else min(state.read, self.window)
+        sight = Sight(
+            target=tokens.shape[1],
+            source=kept + tokens.shape[1],
+            causal=True,
+            window=self.window,
+            slopes=self.slopes,
+            dtype=features.dtype,
+            device=tokens.device,
+        )
+        outputs = []
+        for number, layer in enumerate(self._layers()):
+            output = layer(
+                features,
+                sight,
+                state.memory[number],
+                state.penalties,
+                past=state.past[number] if state.past else None,
+                start=state.read,
+                with_own=with_own,
+                with_across=number in with_across,
+            )
+            features = output.features
+            outputs.append(output)
+        return (features if self.norm is None else self.norm(features)), outputs
+
+    def _layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+
+
+def _rows_of(past: LayerPast, rows: Tensor) -> LayerPast:
+    if isinstance(past, KeysValues):
+        return _rows_of_keys(past, rows)
+    if isinstance(past, LinearState):
+        return LinearState(*(part.index_select(0, rows) for part in past))
+    return past.index_select(0, rows)
+
+
+def _rows_of_keys(memory: KeysValues, rows: Tensor) -> KeysValues:
+    return KeysValues(*(part.index_select(0, rows) for part in memory))
