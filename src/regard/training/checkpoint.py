@@ -57,15 +57,18 @@ class CheckpointStore:
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
         """Load the newest checkpoint into model, optimiser and random state."""
+        _finish_replacing(self._run / "best")
         folders = self.folders()
         if not folders:
             return Progress()
         newest = folders[-1]
-        progress = Progress(**read_state(newest)["progress"])
+        progress = _read_progress(newest)
         load_weights(model, newest)
-        tensors = _load_tensors(newest / OPTIMIZER)
-        random = tensors.pop("random")
-        _restore_optimizer(optimizer, tensors, path=newest / OPTIMIZER)
+        path = newest / OPTIMIZER
+        tensors = _load_tensors(path)
+        random = _required(tensors, "random", torch.get_rng_state().shape, path=path)
+        del tensors["random"]
+        _restore_optimizer(optimizer, tensors, path=path)
         torch.set_rng_state(random)
         return progress
 
@@ -73,15 +76,8 @@ class CheckpointStore:
 def load_weights(model: nn.Module, folder: Path) -> None:
     """Load the weights of a checkpoint; a tensor that is missing or misshapen is named."""
     path = folder / WEIGHTS
-    found, wanted = _load_tensors(path), dict(model.named_parameters())
-    for name, parameter in wanted.items():
-        if name not in found:
-            raise RunError(f"{path} has no tensor {name!r}: it belongs to another model.")
-        if found[name].shape != parameter.shape:
-            raise RunError(
-                f"{path}: tensor {name!r} has shape {tuple(found[name].shape)}, but the recipe "
-                f"describes {tuple(parameter.shape)}."
-            )
+    tensors, wanted = _load_tensors(path), dict(model.named_parameters())
+    found = {name: _required(tensors, name, p.shape, path=path) for name, p in wanted.items()}
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(found[name])
@@ -91,10 +87,19 @@ def read_state(folder: Path) -> dict[str, Any]:
     """Return the JSON state of a checkpoint."""
     path = folder / STATE
     try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise RunError(_broken(path)) from error
+    if not isinstance(state, dict):
+        raise RunError(_broken(path))
     return state
+
+
+def _read_progress(folder: Path) -> Progress:
+    try:
+        return Progress(**read_state(folder)["progress"])
+    except (KeyError, TypeError) as error:
+        raise RunError(_broken(folder / STATE)) from error
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
@@ -113,14 +118,16 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 def _restore_optimizer(
     optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], *, path: Path
 ) -> None:
+    """Give the optimiser its memory back; torch itself would not notice what is missing in it."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    keys = [key.split(".", 1) for key in tensors]
     state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    try:
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    except (KeyError, ValueError) as error:
-        raise RunError(_broken(path)) from error
+    for index in sorted({int(number) for number, _ in keys}):
+        for name in sorted({name for _, name in keys}):
+            shape = torch.Size() if name == "step" else parameters[index].shape
+            tensor = _required(tensors, f"{index}.{name}", shape, path=path)
+            state.setdefault(index, {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
 def _load_tensors(path: Path) -> dict[str, Tensor]:
@@ -128,6 +135,18 @@ def _load_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise RunError(_broken(path)) from error
+
+
+def _required(tensors: Mapping[str, Tensor], name: str, shape: torch.Size, *, path: Path) -> Tensor:
+    """Return a tensor of a file, or say that it is missing or misshapen."""
+    if name not in tensors:
+        raise RunError(f"{path} has no tensor {name!r}: it belongs to another model.")
+    if tensors[name].shape != shape:
+        raise RunError(
+            f"{path}: tensor {name!r} has shape {tuple(tensors[name].shape)}, but the recipe "
+            f"describes {tuple(shape)}."
+        )
+    return tensors[name]
 
 
 def _broken(path: Path) -> str:
@@ -141,7 +160,7 @@ def _write_folder(
     folder: Path, *, tensors: Mapping[str, dict[str, Tensor]], state: Mapping[str, Any]
 ) -> None:
     """Write a folder of files so that it appears whole or not at all."""
-    temporary = folder.with_name(f".{folder.name}.writing")
+    temporary, discarded = _beside(folder)
     if temporary.exists():
         shutil.rmtree(temporary)
     temporary.mkdir(parents=True)
@@ -151,7 +170,6 @@ def _write_folder(
     for path in (*temporary.iterdir(), temporary):
         _sync(path)
     if folder.exists():
-        discarded = folder.with_name(f".{folder.name}.old")
         shutil.rmtree(discarded, ignore_errors=True)
         folder.rename(discarded)
         temporary.rename(folder)
@@ -159,6 +177,18 @@ def _write_folder(
     else:
         temporary.rename(folder)
     _sync(folder.parent)
+
+
+def _finish_replacing(folder: Path) -> None:
+    """Complete a replacement that a crash cut off between its two renames."""
+    temporary, discarded = _beside(folder)
+    if discarded.exists() and temporary.exists() and not folder.exists():
+        temporary.rename(folder)  # it was whole before the old one was moved aside
+
+
+def _beside(folder: Path) -> tuple[Path, Path]:
+    """Return the names of a folder that is being written and of the one that it replaces."""
+    return folder.with_name(f".{folder.name}.writing"), folder.with_name(f".{folder.name}.old")
 
 
 def _sync(path: Path) -> None:

@@ -116,6 +116,7 @@ def fit(
         last = _reason_to_stop(progress, limits) is not None
         if last or progress.step % limits.validate_every == 0:
             progress = _validated(model, progress, validate, store, observer)
+        last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
         if last or progress.step % limits.checkpoint_every == 0:
             store.save(model, optimizer, progress)
 

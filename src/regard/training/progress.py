@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -27,7 +28,8 @@ class Progress:
 
     def judged(self, value: float) -> Progress:
         """Return the progress after a validation of this value; lower is better."""
-        if self.best_value is None or value < self.best_value:
+        # A value that is not a number is no progress, nor may it stand in the way of any.
+        if not math.isnan(value) and (self.best_value is None or value < self.best_value):
             return replace(self, best_value=value, best_step=self.step, without_progress=0)
         return replace(self, without_progress=self.without_progress + 1)
 
