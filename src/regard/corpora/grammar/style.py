@@ -1,0 +1,58 @@
+"""How rich the drawn sentences are: everything, or the simple ones that a demo learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.corpora.grammar.tree import Conjunction, Determiner, Preposition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """What a sampler may use; determiners and prepositions repeat to be drawn more often."""
+
+    determiners: tuple[Determiner, ...]
+    subject_determiners: tuple[Determiner, ...]
+    places: tuple[Preposition, ...]
+    company: tuple[Preposition, ...]
+    conjunctions: tuple[Conjunction, ...]
+    numerals: bool
+    pronouns: bool
+    modals: bool
+    adverbs: bool
+    relatives: bool
+    contents: bool
+    fronted: bool
+
+
+COMMON: tuple[Determiner, ...] = ("the",) * 9 + ("a",) * 4
+MARKED: tuple[Determiner, ...] = ("this", "this", "my", "his", "her", "our", "their", "")
+
+FULL = Style(
+    determiners=COMMON + MARKED,
+    subject_determiners=(*COMMON, *MARKED, "every"),
+    places=("in", "in", "in", "on", "on", "near", "behind", "beside", "under"),
+    company=("with", "with", "without"),
+    conjunctions=("because", "because", "because", "although", "if", "before", "while"),
+    numerals=True,
+    pronouns=True,
+    modals=True,
+    adverbs=True,
+    relatives=True,
+    contents=True,
+    fronted=True,
+)
+SMALL = Style(
+    determiners=("the", "the", "the", "a", ""),
+    subject_determiners=("the", "the", "the", "a", ""),
+    places=("in", "near", "behind"),
+    company=("with",),
+    conjunctions=("because",),
+    numerals=False,
+    pronouns=False,
+    modals=False,
+    adverbs=False,
+    relatives=False,
+    contents=False,
+    fronted=False,
+)
