@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from regard.recurrent.cells import CELLS, CellWeights, RecurrentStack
 
 TORCH = {"tanh": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
-SHAPES = list(itertools.product(CELLS, [1, 2], [False, True]))
+SHAPES = list(itertools.product(TORCH, [1, 2], [False, True]))
 INPUT, HIDDEN = 3, 8
 
 
@@ -40,7 +40,8 @@ def as_tuple(state: torch.Tensor | tuple[torch.Tensor, ...]) -> Iterator[torch.T
 
 
 def test_every_kind_is_compared() -> None:
-    assert TORCH.keys() == CELLS.keys()
+    # torch has no single-gate unit; it is held against its equations
+    assert TORCH.keys() == CELLS.keys() - {"gated"}
 
 
 @pytest.mark.parametrize(("kind", "layers", "bidirectional"), SHAPES)

@@ -25,6 +25,7 @@ COUNTS = {
     "tanh": lambda h, i: h * (h + i) + h,
     "gru": lambda h, i: 3 * h * (h + i) + 4 * h,
     "lstm": lambda h, i: 4 * h * (h + i) + 4 * h,
+    "gated": lambda h, i: 2 * h * (h + i),
 }
 
 

@@ -1,21 +1,32 @@
 """Attention scores: how well each source position answers a query.
 
-Adding a score takes one class here and one line in `SCORES`. What depends on the keys alone is
-done once, in `prepare`, however many queries follow.
+Adding a score takes one class here and one line in `SCORES`. What depends on the memory alone is
+done once, in `prepare` and `values`, however many queries follow. In the formulas s is a query and
+h a position of the memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
+from regard.attention.repeated import product
 from regard.base.shapes import Float, Tensor
 
 
 class Score(nn.Module):
-    """Scores every (query, key) pair; subclasses give the formula."""
+    """Scores every (query, key) pair; subclasses give the formula.
+
+    `value_dim` is the width of the values, and so of the context that they are mixed into. A score
+    of several heads gives one number for each of them; its values are split among the heads.
+    """
+
+    def __init__(self, *, value_dim: int):
+        super().__init__()
+        self.value_dim = value_dim
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
@@ -23,20 +34,26 @@ class Score(nn.Module):
         """Return the keys as `forward` wants them."""
         return keys
 
+    def values(
+        self, memory: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source value_dim"]:
+        """Return what the weights will mix: the memory itself, unless a score says otherwise."""
+        return memory
+
     def forward(
         self,
         query: Float[Tensor, "batch target query_dim"],
         keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch target source"]:
-        """Return one number for each query and each prepared key."""
+    ) -> Float[Tensor, "batch *heads target source"]:
+        """Return one number for each query and each prepared key, and for each head if several."""
         raise TypeError(f"{type(self).__name__} gives no formula for its score")
 
 
 class DotScore(Score):
     """e = h^T s (Luong et al. 2015, eq. 8 "dot"); no parameters, so the widths must agree."""
 
-    def __init__(self, *, query_dim: int, key_dim: int):
-        super().__init__()
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+        super().__init__(value_dim=key_dim)
         if query_dim != key_dim:
             raise ValueError(
                 f"dot score: query_dim ({query_dim}) must equal key_dim ({key_dim}); "
@@ -47,16 +64,48 @@ class DotScore(Score):
         self,
         query: Float[Tensor, "batch target query_dim"],
         keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch target source"]:
+    ) -> Float[Tensor, "batch *heads target source"]:
         """Return h^T s."""
-        return torch.bmm(query, keys.transpose(1, 2))
+        return product(query, keys)
+
+
+class ScaledDotScore(DotScore):
+    """e = h^T s / sqrt(d) (Vaswani et al. 2017, eq. 1)."""
+
+    def prepare(
+        self, keys: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source prepared_dim"]:
+        """Return h / sqrt(d)."""
+        return keys / math.sqrt(keys.shape[-1])
+
+
+class BilinearScore(Score):
+    """e = h^T W s (Luong et al. 2015, eq. 8 "general")."""
+
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+        super().__init__(value_dim=key_dim)
+        self.weights = nn.Linear(query_dim, key_dim, bias=False)  # W
+
+    def prepare(
+        self, keys: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source prepared_dim"]:
+        """Return h^T W, so that only a dot product is left for each query."""
+        return keys @ self.weights.weight
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> Float[Tensor, "batch *heads target source"]:
+        """Return h^T W s."""
+        return product(query, keys)
 
 
 class AdditiveScore(Score):
     """e = v^T tanh(W s + U h) (Bahdanau et al. 2015, appendix A.1.2)."""
 
-    def __init__(self, *, query_dim: int, key_dim: int):
-        super().__init__()
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+        super().__init__(value_dim=key_dim)
         self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # W
         self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # U
         self.readout = nn.Linear(query_dim, 1, bias=False)  # v
@@ -72,14 +121,95 @@ class AdditiveScore(Score):
         self,
         query: Float[Tensor, "batch target query_dim"],
         keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch target source"]:
+    ) -> Float[Tensor, "batch *heads target source"]:
         """Return v^T tanh(W s + U h)."""
         asked = self.query_weights(query)[:, :, None, :]  # [batch, target, 1, query_dim]
         scores: Tensor = self.readout(torch.tanh(asked + keys[:, None, :, :]))
         return scores.squeeze(-1)
 
 
+class ParameterisedScore(Score):
+    """e = (W^k h)^T (W^q s), and W^v h are the values: keys, queries and values of their own."""
+
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+        super().__init__(value_dim=query_dim)
+        self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # W^q
+        self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # W^k
+        self.value_weights = nn.Linear(key_dim, query_dim, bias=False)  # W^v
+
+    def prepare(
+        self, keys: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source prepared_dim"]:
+        """Return (W^k h)^T W^q, so that only a dot product is left for each query."""
+        prepared: Tensor = self.key_weights(keys) @ self.query_weights.weight
+        return prepared
+
+    def values(
+        self, memory: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source value_dim"]:
+        """Return W^v h."""
+        values: Tensor = self.value_weights(memory)
+        return values
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> Float[Tensor, "batch *heads target source"]:
+        """Return (W^k h)^T (W^q s)."""
+        return product(query, keys)
+
+
+class MultiHeadScore(Score):
+    """e_i = (W_i^k h)^T (W_i^q s) / sqrt(d) for each head i, with values W_i^v h of its own.
+
+    Vaswani et al. 2017, section 3.2.2; what mixes the heads' contexts is the layer that reads them.
+    """
+
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+        super().__init__(value_dim=query_dim)
+        if query_dim % heads:
+            raise ValueError(f"query_dim ({query_dim}) must be divisible by heads ({heads})")
+        self.heads = heads
+        self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # all W_i^q
+        self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_i^k
+        self.value_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_i^v
+
+    def prepare(
+        self, keys: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source prepared_dim"]:
+        """Return W^k h / sqrt(d), the heads side by side."""
+        prepared: Tensor = self.key_weights(keys)
+        return prepared / math.sqrt(prepared.shape[-1] // self.heads)
+
+    def values(
+        self, memory: Float[Tensor, "batch source key_dim"]
+    ) -> Float[Tensor, "batch source value_dim"]:
+        """Return W^v h, the heads side by side."""
+        values: Tensor = self.value_weights(memory)
+        return values
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> Float[Tensor, "batch *heads target source"]:
+        """Return a score for each head."""
+        asked, offered = self._split(self.query_weights(query)), self._split(keys)
+        return asked @ offered.mT
+
+    def _split(
+        self, parts: Float[Tensor, "batch time width"]
+    ) -> Float[Tensor, "batch heads time head_dim"]:
+        batch, time, _ = parts.shape
+        return parts.view(batch, time, self.heads, -1).transpose(1, 2)
+
+
 SCORES: dict[str, Callable[..., Score]] = {
     "dot": DotScore,
+    "scaled-dot": ScaledDotScore,
+    "bilinear": BilinearScore,
     "additive": AdditiveScore,
+    "parameterised": ParameterisedScore,
+    "multi-head": MultiHeadScore,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from regard.attention.repeated import mixture
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Tensor
 
@@ -21,12 +22,21 @@ def masked_softmax(
 
 
 def attend(
-    scores: Float[Tensor, "batch target source"],
+    scores: Float[Tensor, "batch *heads target source"],
     *,
     values: Float[Tensor, "batch source value_dim"],
     mask: Bool[Tensor, "batch source"],
     with_weights: bool = False,
 ) -> Attended:
-    """Return c_i = sum_j alpha_ij h_j with alpha = softmax(e) (Bahdanau et al. 2015, eq. 5-6)."""
-    weights = masked_softmax(scores, mask[:, None, :])
-    return Attended(torch.bmm(weights, values), weights if with_weights else None)
+    """Return c_i = sum_j alpha_ij h_j with alpha = softmax(e) (Bahdanau et al. 2015, eq. 5-6).
+
+    Several heads share the width of the values among them; the weights returned are their mean.
+    """
+    if scores.dim() == 3:
+        weights = masked_softmax(scores, mask[:, None, :])
+        return Attended(mixture(weights, values), weights if with_weights else None)
+    weights = masked_softmax(scores, mask[:, None, None, :])
+    batch, source, _ = values.shape
+    split = values.view(batch, source, scores.shape[1], -1).transpose(1, 2)
+    context = (weights @ split).transpose(1, 2).flatten(2)  # [batch, target, value_dim]
+    return Attended(context, weights.mean(dim=1) if with_weights else None)

@@ -1,4 +1,4 @@
-"""Recurrent cells on torch's fused kernels: tanh RNN, GRU and LSTM.
+"""Recurrent cells on torch's fused kernels: tanh RNN, GRU and LSTM; and the single-gate unit.
 
 One bias a gate, as papers and Keras count them. torch's kernels add a second bias to every gate;
 here it is a constant zero, except inside the GRU's candidate, whose form needs it.
@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from regard.base.shapes import Float, Int, Tensor
+from regard.attention.masks import padding_mask
+from regard.attention.repeated import repeated
+from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.recurrent.steps import Recurrence, read_steps
 
 # Each tensor is [layers * directions, batch, hidden]: (h,) for most cells, (h, c) for the LSTM.
 CellState = tuple[Tensor, ...]
@@ -27,12 +31,14 @@ class CellKind:
 
     gates: int
     states: int
+    biased: bool = True
 
 
 CELLS = {
     "tanh": CellKind(gates=1, states=1),  # h_t = tanh(U x_t + W h_{t-1} + b)
     "gru": CellKind(gates=3, states=1),  # Cho et al. 2014, in the form of torch and cuDNN
     "lstm": CellKind(gates=4, states=2),  # Hochreiter & Schmidhuber 1997, with forget gate
+    "gated": CellKind(gates=2, states=1, biased=False),  # s_t = (1-g) s_{t-1} + g s~_t
 }
 
 
@@ -54,10 +60,12 @@ class CellWeights(nn.Module):
         self.kind = kind
         self.input_weights = nn.Parameter(torch.empty(gates * hidden, input_dim))
         self.state_weights = nn.Parameter(torch.empty(gates * hidden, hidden))
-        self.bias = nn.Parameter(torch.zeros(gates * hidden))
+        self.bias = nn.Parameter(torch.zeros(gates * hidden)) if CELLS[kind].biased else None
         for weights in (self.input_weights, self.state_weights):
             nn.init.uniform_(weights, -bound, bound)
-        if kind == "lstm":  # a cell that remembers at first learns to (Jozefowicz et al. 2015)
+        if (
+            kind == "lstm" and self.bias is not None
+        ):  # a cell that remembers at first learns to (Jozefowicz et al. 2015)
             nn.init.ones_(self.bias[hidden : 2 * hidden])
         if kind == "gru":
             self.candidate_bias = nn.Parameter(torch.zeros(hidden))
@@ -67,9 +75,22 @@ class CellWeights(nn.Module):
     def flat(self) -> list[Tensor]:
         """Return the four tensors that torch's kernels take."""
         second = self.no_bias
+        if self.bias is None:
+            return [self.input_weights, self.state_weights, second, second]
         if self.kind == "gru":
             second = torch.cat([second[: -len(self.candidate_bias)], self.candidate_bias])
         return [self.input_weights, self.state_weights, self.bias, second]
+
+    def project(
+        self, inputs: Float[Tensor, "*positions input_dim"]
+    ) -> Float[Tensor, "*positions gates_hidden"]:
+        """Return U x + b for all gates, as loops want it: for all steps at once."""
+        return F.linear(inputs, self.input_weights, self.bias)
+
+    def recurrence(self) -> Recurrence:
+        """Return what each step of a loop needs."""
+        bias = self.candidate_bias if self.kind == "gru" else None
+        return Recurrence(self.kind, repeated(self.state_weights), bias)
 
 
 class RecurrentStack(nn.Module):
@@ -106,7 +127,7 @@ class RecurrentStack(nn.Module):
 
     def zero_state(self, batch: int) -> CellState:
         """Return the state before anything was read."""
-        like = self._cells()[0].bias
+        like = self.cells[0].state_weights
         shape = (len(self.weights), batch, self.cell_hidden)
         return tuple(like.new_zeros(shape) for _ in range(CELLS[self.kind].states))
 
@@ -114,6 +135,8 @@ class RecurrentStack(nn.Module):
         self, inputs: Float[Tensor, "batch time input_dim"], state: CellState
     ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
         """Read sequences of one length; return every hidden state and the last one."""
+        if self.kind not in _KERNELS:
+            return self._loop(inputs, state, mask=None)
         outputs, *last = self._kernel(inputs, state, *self._arguments(), True)
         return outputs, tuple(last)
 
@@ -121,6 +144,9 @@ class RecurrentStack(nn.Module):
         self, inputs: Float[Tensor, "batch time input_dim"], lengths: Int[Tensor, "batch"]
     ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
         """Read sequences of these lengths from both ends, never touching the padding."""
+        if self.kind not in _KERNELS:
+            mask = padding_mask(lengths, size=inputs.shape[1])
+            return self._loop(inputs, self.zero_state(len(inputs)), mask=mask)
         ordered, order = lengths.cpu().sort(descending=True)
         packed = pack_padded_sequence(inputs[order], ordered, batch_first=True)
         data, *last = self._kernel(
@@ -132,6 +158,36 @@ class RecurrentStack(nn.Module):
         back = order.argsort()
         return outputs[back], tuple(part[:, back] for part in last)
 
+    def _loop(
+        self,
+        inputs: Float[Tensor, "batch time input_dim"],
+        state: CellState,
+        *,
+        mask: Bool[Tensor, "batch time"] | None,
+    ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
+        """Read step by step what has no kernel, each layer and direction with its own state."""
+        directions = 2 if self.bidirectional else 1
+        last: list[CellState] = []
+        outputs = inputs
+        for layer in range(self.layers):
+            if layer and self.dropout:
+                outputs = F.dropout(outputs, self.dropout, self.training)
+            read = []
+            for direction in range(directions):
+                number = layer * directions + direction
+                cell = self.cells[number]
+                states, end = read_steps(
+                    cell.recurrence(),
+                    cell.project(outputs),
+                    tuple(part[number] for part in state),
+                    mask=mask,
+                    backward=direction == 1,
+                )
+                read.append(states)
+                last.append(end)
+            outputs = torch.cat(read, dim=-1)
+        return outputs, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
+
     def _kernel(self, inputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
         """Call torch's fused kernel; a state of one tensor goes in bare, as the kernels want it."""
         bare = [a[0] if isinstance(a, tuple) and len(a) == 1 else a for a in arguments]
@@ -139,8 +195,10 @@ class RecurrentStack(nn.Module):
         return results
 
     def _arguments(self) -> tuple[list[Tensor], bool, int, float, bool, bool]:
-        weights = [tensor for cell in self._cells() for tensor in cell.flat()]
+        weights = [tensor for cell in self.cells for tensor in cell.flat()]
         return weights, True, self.layers, self.dropout, self.training, self.bidirectional
 
-    def _cells(self) -> list[CellWeights]:
+    @property
+    def cells(self) -> list[CellWeights]:
+        """The weights of each layer and direction."""
         return [cell for cell in self.weights if isinstance(cell, CellWeights)]
