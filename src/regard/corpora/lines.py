@@ -14,29 +14,28 @@ from regard.base.errors import DataError
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MARK = b"\x1f\x8b"
+SENTENCES = "one sentence a line"
 
 
-def read_lines(path: Path) -> list[str]:
+def read_lines(path: Path, *, expected: str = SENTENCES) -> list[str]:
     """Return the lines of a UTF-8 file without their line ends; spacing is left as it is.
 
     The file may be compressed with gzip, end its lines with "\\r\\n" and begin with a byte order
-    mark. The last line may lack its newline.
+    mark. The last line may lack its newline. `expected` says in errors what the file should hold.
     """
-    return _checked(_raw_lines(path), path)
+    return _checked(_raw_lines(path, expected), path, expected)
 
 
 def decode_lines(content: bytes, *, path: Path) -> list[str]:
     """Return the lines of a text that was read elsewhere; `path` says where, for the errors."""
-    return _checked(_cleaned(io.BytesIO(content)), path)
+    return _checked(_cleaned(io.BytesIO(content)), path, SENTENCES)
 
 
-def _checked(raw_lines: Iterable[bytes], path: Path) -> list[str]:
+def _checked(raw_lines: Iterable[bytes], path: Path, expected: str) -> list[str]:
     """Decode lines and refuse a file without any."""
     lines = [_decoded(line, path, number) for number, line in enumerate(raw_lines, 1)]
     if lines in ([], [""]):
-        raise DataError(
-            "the file is empty", path=path, remedy="It should hold one sentence a line."
-        )
+        raise DataError("the file is empty", path=path, remedy=f"It should hold {expected}.")
     return lines
 
 
@@ -47,7 +46,7 @@ def _cleaned(raw_lines: Iterable[bytes]) -> Iterator[bytes]:
         yield line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(start)
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
+def _raw_lines(path: Path, expected: str) -> Iterator[bytes]:
     """Yield the lines of a file as bytes."""
     try:
         with path.open("rb") as file:
@@ -64,7 +63,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         raise DataError("there is no such file", path=path, remedy=_suggestion(path)) from None
     except IsADirectoryError:
         raise DataError(
-            "this is a folder", path=path, remedy="Name a file with one sentence a line."
+            "this is a folder", path=path, remedy=f"Name a file with {expected}."
         ) from None
     except OSError as error:
         raise DataError(

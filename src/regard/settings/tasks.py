@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from regard.settings.forecast import ForecastRecipe
 from regard.settings.schema import Recipe
 from regard.settings.translation import TranslationRecipe
 
-TASKS: dict[str, type[Recipe]] = {"translate": TranslationRecipe}
+TASKS: dict[str, type[Recipe]] = {
+    "translate": TranslationRecipe,
+    "forecast": ForecastRecipe,
+}

@@ -1,0 +1,52 @@
+"""Batches of windows of a series, in an order that is a function of seed and epoch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from regard.base.shapes import Float, Tensor
+from regard.batching.order import BatchOrder, Position
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows of one length with the values that follow them."""
+
+    inputs: Float[Tensor, "batch time"]
+    expected: Float[Tensor, "batch horizon"]
+
+    @property
+    def target_tokens(self) -> int:
+        """How many values are to be forecast."""
+        return self.expected.numel()
+
+    @property
+    def padding_share(self) -> float:
+        """Windows are of one length: nothing is padded."""
+        return 0.0
+
+
+def iterate_windows(
+    windows: WindowBatch, *, batch_size: int, seed: int, start: Position
+) -> Iterator[tuple[Position, WindowBatch]]:
+    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
+    order = BatchOrder(
+        [(time, horizon)] * len(windows.inputs),
+        token_budget=batch_size * (time + horizon),
+        seed=seed,
+    )
+    epoch, first = start.epoch, start.batch
+    while True:
+        batches = order.batches(epoch)
+        for number in range(first, len(batches)):
+            done = number + 1 == len(batches)
+            rows = torch.tensor(batches[number])
+            yield (
+                Position(epoch + 1, 0) if done else Position(epoch, number + 1),
+                WindowBatch(windows.inputs[rows], windows.expected[rows]),
+            )
+        epoch, first = epoch + 1, 0

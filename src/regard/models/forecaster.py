@@ -1,0 +1,86 @@
+"""The forecaster: a window of a series goes in, the values that follow it come out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from regard.attention.pooling import Pooling, SoftmaxPooling
+from regard.base.shapes import Float, Tensor
+from regard.models.summary import Wire
+from regard.recurrent.cells import RecurrentStack
+
+
+class Forecast(NamedTuple):
+    """What a forecaster returns: the next values, and the attention over the window if asked."""
+
+    values: Float[Tensor, "batch horizon"]
+    weights: Float[Tensor, "batch time"] | None
+
+
+class Forecaster(nn.Module):
+    """y = W c + b, where c is the last hidden state or attention over all of them."""
+
+    def __init__(
+        self,
+        *,
+        rnn: RecurrentStack,
+        attention: Pooling | None,
+        dense: nn.Linear,
+        squash: bool = False,
+        window: int,
+    ):
+        super().__init__()
+        self.rnn = rnn
+        self.attention = attention
+        self.dense = dense
+        self.squash = squash
+        self.window = window
+
+    def forward(
+        self, window: Float[Tensor, "batch time"], *, with_weights: bool = False
+    ) -> Forecast:
+        """Read the window and return the values that should follow it."""
+        states = self.read(window)
+        if self.attention is None:
+            return Forecast(self.predict(states[:, -1]), None)
+        context, weights = self.attention(states, with_weights=with_weights)
+        return Forecast(self.predict(context), weights)
+
+    def read(self, window: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time hidden"]:
+        """Return h_1 .. h_T."""
+        states: Tensor
+        states, _ = self.rnn(window[:, :, None], self.rnn.zero_state(len(window)))
+        return states
+
+    def predict(self, context: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch horizon"]:
+        """Return W c + b, through tanh if the output is to be squashed."""
+        values: Tensor = self.dense(context)
+        return torch.tanh(values) if self.squash else values
+
+    def explain(self, window: Float[Tensor, "batch time"]) -> dict[str, Tensor]:
+        """Return every value on the way from the window to the forecast, by name."""
+        states = self.read(window)
+        found = {"input": window, "state": states}
+        context = states[:, -1]
+        if self.attention is not None:
+            if isinstance(self.attention, SoftmaxPooling):
+                found["score"] = self.attention.score(states)
+            context, found["alpha"] = self.attention(states, with_weights=True)
+            found["weighted_state"] = found["alpha"][:, :, None] * states
+        return {**found, "context": context, "output": self.predict(context)}
+
+    def wiring(self) -> list[Wire]:
+        """Return the layers as the summaries of Keras list them: output shape, and what feeds each."""
+        hidden, horizon = self.dense.in_features, self.dense.out_features
+        source = f"input (batch, {self.window}, 1)"
+        if self.attention is None:  # only the last state is handed on
+            rnn = Wire("rnn", f"(batch, {hidden})", source)
+            return [rnn, Wire("dense", f"(batch, {horizon})", "rnn")]
+        return [
+            Wire("rnn", f"(batch, {self.window}, {hidden})", source),
+            Wire("attention", f"(batch, {hidden})", "rnn"),
+            Wire("dense", f"(batch, {horizon})", "attention"),
+        ]

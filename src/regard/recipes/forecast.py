@@ -1,0 +1,225 @@
+"""Training a forecaster and using it: windows, model, loop and final test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from regard.base.errors import RegardError, RunError, SettingsError
+from regard.batching.order import Position
+from regard.batching.windows import WindowBatch, iterate_windows
+from regard.models.build_forecaster import build_forecaster
+from regard.models.forecaster import Forecast, Forecaster
+from regard.recipes.run import Run
+from regard.recipes.series import Windows, read_windows
+from regard.scoring.forecast import ForecastScore, score_forecast
+from regard.settings.forecast import ForecastRecipe, ForecastTrainingSettings
+from regard.training.checkpoint import CheckpointStore, load_weights, read_state
+from regard.training.loop import Limits, Validation, fit
+from regard.training.loss import LossSum
+from regard.training.metrics import MetricsLog
+from regard.training.progress import Observer, Observers
+from regard.training.schedule import learning_rate
+
+SCALE = "scale.json"
+
+
+class LoadedForecaster:
+    """A model, its recipe, and the scale between its units and those of the series."""
+
+    def __init__(self, *, model: Forecaster, recipe: ForecastRecipe, low: float, high: float):
+        self.model = model
+        self.recipe = recipe
+        self.low = low
+        self.high = high
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention to look at."""
+        return self.model.attention is not None
+
+    def scale(self, values: Sequence[float]) -> Float[np.ndarray, "time"]:
+        """Return values in the model's units; there must be as many as its window holds."""
+        window = self.recipe.data.window
+        if len(values) != window:
+            raise RegardError(
+                f"{len(values)} values were given, but this model reads a window of {window}."
+            )
+        return (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
+
+    def forecast(self, values: Sequence[float]) -> Float[np.ndarray, "horizon"]:
+        """Return the values that should follow these, in the units of the series."""
+        scaled = self.run(self.scale(values)[None]).values[0].numpy()
+        return self.low + (self.high - self.low) * scaled
+
+    @torch.no_grad()
+    def run(self, windows: Float[np.ndarray, "batch time"]) -> Forecast:
+        """Return forecasts and attention of scaled windows."""
+        self.model.eval()
+        found: Forecast = self.model(torch.tensor(windows), with_weights=True)
+        return found
+
+
+@dataclass(frozen=True)
+class TrainedForecaster:
+    """A finished training: run, best model, windows, and the test."""
+
+    run: Run
+    model: LoadedForecaster
+    windows: Windows
+    score: ForecastScore
+
+    def tested(self) -> Forecast:
+        """Return forecasts and attention of the test windows, in the order of the series."""
+        return self.model.run(self.windows.inputs[np.sort(self.windows.test)])
+
+
+def train_forecaster(
+    recipe: ForecastRecipe,
+    run: Run,
+    *,
+    windows: Windows | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedForecaster:
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    windows = windows or read_windows(recipe.data)
+    settings = recipe.training
+    train = windows.batch(windows.train)
+    # Without windows to choose by, the training windows themselves tell the best model.
+    valid = windows.batch(windows.valid) if len(windows.valid) else train
+    torch.manual_seed(settings.seed)
+    model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
+    store = CheckpointStore(run.folder, keep=settings.keep, evidence=_evidence(windows))
+    _require_same_series(store, windows)
+    _save_scale(run, windows)
+    fit(
+        model=model,
+        optimizer=torch.optim.Adam(model.parameters(), fused=True),
+        loss_sum=partial(squared_error, model),
+        batches_from=lambda epoch, batch: iterate_windows(
+            train,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            start=Position(epoch=epoch, batch=batch),
+        ),
+        learning_rate=partial(
+            learning_rate,
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup=settings.warmup,
+        ),
+        validate=partial(_validate, model, valid),
+        store=store,
+        limits=limits_of(settings),
+        observer=Observers([MetricsLog(run.metrics, resume_step=_done(store)), *observers]),
+        clip=settings.clip,
+    )
+    best = load_forecaster(run.folder)
+    score = measure_forecaster(best, windows)
+    (run.folder / "test.json").write_text(
+        json.dumps(score.to_dict(), indent=1) + "\n", encoding="utf-8"
+    )
+    return TrainedForecaster(run, best, windows, score)
+
+
+def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
+    """Return the summed squared error of a batch."""
+    error = (model(batch.inputs).values - batch.expected).square().sum()
+    return LossSum(error, error.detach())
+
+
+def measure_forecaster(loaded: LoadedForecaster, windows: Windows) -> ForecastScore:
+    """Return the error on the test windows, beside that of repeating the last value."""
+    inputs = windows.inputs[windows.test]
+    return score_forecast(
+        loaded.run(inputs).values.numpy(),
+        windows.expected[windows.test],
+        last=inputs[:, -1],
+        unit=windows.series.high - windows.series.low,
+    )
+
+
+def load_forecaster(folder: str | Path) -> LoadedForecaster:
+    """Load the best forecaster of a run."""
+    run = Run.open(Path(folder))
+    recipe = run.recipe(ForecastRecipe)
+    path = run.folder / SCALE
+    try:
+        scale = json.loads(path.read_text(encoding="utf-8"))
+        low, high = float(scale["low"]), float(scale["high"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is missing or damaged: train again.") from error
+    model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
+    load_weights(model, run.weights())
+    model.eval()
+    return LoadedForecaster(model=model, recipe=recipe, low=low, high=high)
+
+
+def open_forecast_run(folder: Path, recipe: ForecastRecipe, *, resume: bool) -> Run:
+    """Return a new run, or with `resume` the one that is there: limits may change, no more."""
+    if not resume:
+        return Run.create(folder, recipe)
+    run = Run.open(folder)
+    before = run.recipe(ForecastRecipe)
+    for part in ("data", "model"):
+        if getattr(before, part) != getattr(recipe, part):
+            raise SettingsError(
+                f"The settings under {part!r} differ from those of the run at {folder}: "
+                "a resumed training keeps them. Train into another folder to change them."
+            )
+    run.rewrite(recipe)
+    return run
+
+
+def limits_of(settings: ForecastTrainingSettings) -> Limits:
+    """Return when to stop, validate and save."""
+    return Limits(
+        steps=settings.steps,
+        minutes=settings.minutes,
+        patience=settings.patience,
+        validate_every=settings.validate_every,
+        checkpoint_every=settings.checkpoint_every,
+    )
+
+
+def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
+    loss = float(squared_error(model, batch).nats) / batch.target_tokens
+    return Validation(metrics={"loss": loss}, value=loss)
+
+
+def _save_scale(run: Run, windows: Windows) -> None:
+    scale = {"low": windows.series.low, "high": windows.series.high}
+    (run.folder / SCALE).write_text(json.dumps(scale) + "\n", encoding="utf-8")
+
+
+def _evidence(windows: Windows) -> dict[str, object]:
+    packages = ("regard", "torch", "safetensors")
+    return {
+        "versions": {"python": sys.version.split()[0]} | {name: version(name) for name in packages},
+        "data": windows.fingerprint(),
+    }
+
+
+def _require_same_series(store: CheckpointStore, windows: Windows) -> None:
+    """Refuse to continue on another series than the run began with."""
+    for folder in store.folders()[-1:]:
+        if read_state(folder).get("data") != windows.fingerprint():
+            raise RunError(
+                f"The series has changed since the checkpoint {folder}: it cannot be resumed "
+                "exactly. Restore the data, or train into another folder."
+            )
+
+
+def _done(store: CheckpointStore) -> int:
+    """Return how many updates the newest checkpoint has seen."""
+    newest = store.folders()[-1:]
+    return int(read_state(newest[0])["progress"]["step"]) if newest else 0
