@@ -18,9 +18,11 @@ class Noun:
     """A countable noun.
 
     `kind` is its semantic class: person, animal, food, drink, thing, clothing, tool, vehicle,
-    document, building, place, plant. Plurals are always given; `german_weak` marks the nouns that
-    take -n or -en outside the nominative ("den Jungen"), written as that form; the German dative
-    plural adds -n to the plural unless it ends in -n or -s.
+    document, building, place, plant. Genders are written masculine, feminine, neuter. Plurals are
+    always given; `german_weak` marks the nouns that take -n or -en outside the nominative ("den
+    Jungen"), written as that form; the German dative plural adds -n to the plural unless it ends
+    in -n or -s. `french_aspirate` marks the h before which nothing is elided ("le hibou"); every
+    other French noun on h, a vowel or œ elides.
     """
 
     english: str
@@ -42,7 +44,9 @@ class Verb:
     """A full verb.
 
     `subjects` and `objects` list the semantic classes that fit, separated by spaces; no objects
-    means intransitive. `german_case` is the case of its object (accusative or dative).
+    means intransitive. `german_case` is the case of its object (accusative or dative, empty without
+    one); the French object is always direct, and no verb here is reflexive or begins with an
+    aspirate h.
     German forms are those of the verb without its separable prefix, which `german_prefix` holds
     (aufstehen: prefix auf, german stehen). Present 1st person singular, 3rd singular, past 1st/3rd
     singular and past plural are given; the present plural is the infinitive.
