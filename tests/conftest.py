@@ -4,6 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+
+# The models of the tests are tiny: threads would wait for each other longer than they compute.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
