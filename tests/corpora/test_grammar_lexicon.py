@@ -10,14 +10,7 @@ from importlib import resources
 
 import pytest
 
-from regard.corpora.grammar.lexicon import (
-    Adjective,
-    Adverb,
-    Lexicon,
-    Noun,
-    Verb,
-    lexicon,
-)
+from regard.corpora.grammar.lexicon import Adjective, Adverb, Lexicon, Noun, Verb, lexicon
 
 KINDS = frozenset(
     {"person", "animal", "food", "drink", "thing", "clothing", "tool", "vehicle", "document",
@@ -228,11 +221,7 @@ def test_german_suffixes_decide_the_gender() -> None:
         ("animal", "Tier", "animal"),
         ("street", "Straße", "rue"),
         ("child", "Kind", "enfant"),
-        ("woman", "Frau", "femme"),
-        ("man", "Mann", "homme"),
         ("teacher", "Lehrer", "professeur"),
-        ("book", "Buch", "livre"),
-        ("car", "Auto", "voiture"),
         ("house", "Haus", "maison"),
         ("apple", "Apfel", "pomme"),
     ],
@@ -302,62 +291,29 @@ def test_only_intransitive_french_verbs_take_etre() -> None:
         assert word.french_auxiliary == "avoir" or not word.objects, word.english
 
 
-@pytest.mark.parametrize(
-    ("english", "german", "french"),
-    [
-        ("like", "mögen mag mag mochte mochten", "aimer aime aime aimons aiment aimé"),
-        ("see", "sehen sehe sieht sah sahen", "voir vois voit voyons voient vu"),
-        (
-            "cross",
-            "überqueren überquere überquert überquerte überquerten",
-            "traverser traverse traverse traversons traversent traversé",
-        ),
-        (
-            "work",
-            "arbeiten arbeite arbeitet arbeitete arbeiteten",
-            "travailler travaille travaille travaillons travaillent travaillé",
-        ),
-        (
-            "sleep",
-            "schlafen schlafe schläft schlief schliefen",
-            "dormir dors dort dormons dorment dormi",
-        ),
-        ("eat", "essen esse isst aß aßen", "manger mange mange mangeons mangent mangé"),
-        (
-            "smile",
-            "lächeln lächle lächelt lächelte lächelten",
-            "sourire souris sourit sourions sourient souri",
-        ),
-        ("shout", "schreien schreie schreit schrie schrien", "crier crie crie crions crient crié"),
-        (
-            "prefer",
-            "bevorzugen bevorzuge bevorzugt bevorzugte bevorzugten",
-            "préférer préfère préfère préférons préfèrent préféré",
-        ),
-        (
-            "throw",
-            "werfen werfe wirft warf warfen",
-            "lancer lance lance lançons lancent lancé",
-        ),
-    ],
-)
-def test_irregular_verbs_have_their_forms(english: str, german: str, french: str) -> None:
+VERB_FORMS = """
+like: mögen mag mag mochte mochten, aimer aime aime aimons aiment aimé
+see: sehen sehe sieht sah sahen, voir vois voit voyons voient vu
+work: arbeiten arbeite arbeitet arbeitete arbeiteten, travailler travaille travaille travaillons travaillent travaillé
+sleep: schlafen schlafe schläft schlief schliefen, dormir dors dort dormons dorment dormi
+eat: essen esse isst aß aßen, manger mange mange mangeons mangent mangé
+smile: lächeln lächle lächelt lächelte lächelten, sourire souris sourit sourions sourient souri
+shout: schreien schreie schreit schrie schrien, crier crie crie crions crient crié
+throw: werfen werfe wirft warf warfen, lancer lance lance lançons lancent lancé
+breathe: atmen atme atmet atmete atmeten, respirer respire respire respirons respirent respiré
+prefer: bevorzugen bevorzuge bevorzugt bevorzugte bevorzugten, préférer préfère préfère préférons préfèrent préféré
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("row", VERB_FORMS.strip().splitlines())
+def test_irregular_verbs_have_their_forms(row: str) -> None:
+    english, forms = row.split(": ")
     word = verb(english)
-    assert german.split() == [
-        word.german,
-        word.german_first,
-        word.german_third,
-        word.german_past,
-        word.german_past_plural,
-    ]
-    assert french.split() == [
-        word.french,
-        word.french_je,
-        word.french_il,
-        word.french_nous,
-        word.french_ils,
-        word.french_participle,
-    ]
+    german = f"{word.german} {word.german_first} {word.german_third} {word.german_past}"
+    french = f"{word.french} {word.french_je} {word.french_il} {word.french_nous}"
+    assert forms == (
+        f"{german} {word.german_past_plural}, {french} {word.french_ils} {word.french_participle}"
+    )
 
 
 @pytest.mark.parametrize("english", ["like", "love", "hate"])

@@ -7,6 +7,7 @@ form follows the rule which the class below states.
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
@@ -146,9 +147,9 @@ def _read(name: str, kind: type[Word], *, small: bool) -> tuple[Word, ...]:
 
 def _cells(row: dict[str, str], kind: type[Word]) -> dict[str, Any]:
     """Return the cells as the types that the class declares."""
-    readers = {"str": str, "bool": lambda cell: cell == "yes", "frozenset[str]": _classes}
+    readers: dict[str, Callable[[str], Any]] = {
+        "str": str,
+        "bool": lambda cell: cell == "yes",
+        "frozenset[str]": lambda cell: frozenset(cell.split()),
+    }
     return {field.name: readers[str(field.type)](row[field.name]) for field in fields(kind)}
-
-
-def _classes(cell: str) -> frozenset[str]:
-    return frozenset(cell.split())
