@@ -1,0 +1,179 @@
+"""Graph attention: scores on edges, weights over each node's neighbourhood, a weighted sum.
+
+The same three steps as everywhere, with edges in the place of (query, key) pairs. Adding a score
+takes one class here and one line in `EDGE_SCORES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from regard.attention.edges import (
+    Edges,
+    additive_scores,
+    attend_edges,
+    dot_scores,
+    drop,
+    dynamic_scores,
+)
+from regard.attention.features import Features, NodeLinear, drop_features
+from regard.base.results import Attended
+from regard.base.shapes import Float, Tensor
+
+SLOPE = 0.2  # of LeakyReLU, as in Velickovic et al. 2018, section 2.1
+
+
+class EdgeScore(nn.Module):
+    """Scores every edge from its two ends; subclasses give the formula.
+
+    `projections` says how many linear maps of the features it needs: one (queries, keys and values
+    are the same), two (keys and values are the same) or three.
+    """
+
+    projections: ClassVar[int]
+
+    def forward(
+        self,
+        queries: Float[Tensor, "nodes heads head_dim"],
+        keys: Float[Tensor, "nodes heads head_dim"],
+        edges: Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return one number for each head and each edge from j (key) to i (query)."""
+        raise TypeError(f"{type(self).__name__} gives no formula for its score")
+
+
+class AdditiveEdgeScore(EdgeScore):
+    """e_ij = LeakyReLU(a^T [W h_i || W h_j]) (Velickovic et al. 2018, eq. 3)."""
+
+    projections = 1
+
+    def __init__(self, *, heads: int, head_dim: int):
+        super().__init__()
+        self.target_readout = nn.Parameter(torch.empty(heads, head_dim))  # first half of a
+        self.source_readout = nn.Parameter(torch.empty(heads, head_dim))  # second half of a
+        self.bias = nn.Parameter(torch.zeros(heads))  # not in the paper, but in its authors' code
+        bound = math.sqrt(6.0 / (head_dim + 1))
+        nn.init.uniform_(self.target_readout, -bound, bound)
+        nn.init.uniform_(self.source_readout, -bound, bound)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "nodes heads head_dim"],
+        keys: Float[Tensor, "nodes heads head_dim"],
+        edges: Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return LeakyReLU(a_1^T W h_i + a_2^T W h_j + b)."""
+        target_term = (queries * self.target_readout).sum(-1) + self.bias
+        source_term = (keys * self.source_readout).sum(-1)
+        return additive_scores(target_term, source_term, edges=edges, slope=SLOPE)
+
+
+class DynamicEdgeScore(EdgeScore):
+    """e_ij = a^T LeakyReLU(W [h_i || h_j]), GATv2 (Brody et al. 2022, eq. 7).
+
+    Unlike the additive score, it can rank the neighbours of each node differently.
+    """
+
+    projections = 2
+
+    def __init__(self, *, heads: int, head_dim: int):
+        super().__init__()
+        self.readout = nn.Parameter(torch.empty(heads, head_dim))  # a
+        bound = math.sqrt(6.0 / (head_dim + 1))
+        nn.init.uniform_(self.readout, -bound, bound)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "nodes heads head_dim"],
+        keys: Float[Tensor, "nodes heads head_dim"],
+        edges: Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return a^T LeakyReLU(W_1 h_i + W_2 h_j)."""
+        return dynamic_scores(queries, keys, self.readout, edges=edges, slope=SLOPE)
+
+
+class ScaledDotEdgeScore(EdgeScore):
+    """e_ij = (W_q h_i)^T (W_k h_j) / sqrt(d) (Vaswani et al. 2017, eq. 1, on edges)."""
+
+    projections = 3
+
+    def __init__(self, *, heads: int, head_dim: int):
+        super().__init__()
+        self.scale = 1.0 / math.sqrt(head_dim)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "nodes heads head_dim"],
+        keys: Float[Tensor, "nodes heads head_dim"],
+        edges: Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return q_i^T k_j / sqrt(d)."""
+        return dot_scores(queries * self.scale, keys, edges=edges)
+
+
+EDGE_SCORES: dict[str, Callable[..., EdgeScore]] = {
+    "additive": AdditiveEdgeScore,
+    "dynamic": DynamicEdgeScore,
+    "dot": ScaledDotEdgeScore,
+}
+
+
+class GraphAttention(nn.Module):
+    """h'_i = ||_k sum_j alpha^k_ij W^k h_j over the neighbours j of i (Velickovic et al. 2018).
+
+    Heads are concatenated (eq. 5), or averaged (eq. 6) as in an output layer. The nonlinearity is
+    left to the model. Edges are used as they are: self-loops must be among them to count.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        head_dim: int,
+        heads: int,
+        score: str = "additive",
+        concatenate: bool = True,
+        feature_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        residual: bool = False,
+        projection_bias: bool = False,
+    ):
+        super().__init__()
+        self.heads, self.head_dim = heads, head_dim
+        self.concatenate = concatenate
+        self.feature_dropout, self.attention_dropout = feature_dropout, attention_dropout
+        self.score = EDGE_SCORES[score](heads=heads, head_dim=head_dim)
+        self.project = nn.ModuleList(
+            NodeLinear(input_dim, heads * head_dim, bias=projection_bias, fan_out=head_dim)
+            for _ in range(self.score.projections)
+        )
+        output_dim = heads * head_dim if concatenate else head_dim
+        self.residual = NodeLinear(input_dim, output_dim, bias=False) if residual else None
+        self.bias = nn.Parameter(torch.zeros(output_dim))
+
+    def forward(self, features: Features, edges: Edges, *, with_weights: bool = False) -> Attended:
+        """Return the context of each node and, if asked for, alpha as [edges, heads]."""
+        dropout = self.feature_dropout if self.training else 0.0
+        features = drop_features(features, dropout)
+        parts = [self._heads(project(features)) for project in self.project]
+        # One, two or three projections: what a score does not tell apart is the same tensor.
+        queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
+        scores = self.score(queries, keys, edges)
+        context, weights = attend_edges(
+            scores,
+            drop(values, dropout),
+            edges=edges,
+            dropout=self.attention_dropout if self.training else 0.0,
+        )
+        joined = context.flatten(1) if self.concatenate else context.mean(1)
+        if self.residual is not None:
+            joined = joined + self.residual(features)
+        return Attended(joined + self.bias, weights.t() if with_weights else None)
+
+    def _heads(self, projected: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes heads _"]:
+        return projected.view(-1, self.heads, self.head_dim)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from regard.attention.edges import Edges
+from regard.attention.features import NodeLinear, SparseFeatures, dense, drop_features
+from regard.attention.graph import EDGE_SCORES, EdgeScore, GraphAttention
+
+NODES, FEATURES, HEADS, DIM = 9, 5, 2, 4
+
+
+def ring() -> Edges:
+    nodes = torch.arange(NODES)
+    source = torch.cat([nodes, nodes, nodes])
+    target = torch.cat([nodes, (nodes + 1) % NODES, (nodes - 1) % NODES])
+    return Edges.sort(source, target, sources=NODES, targets=NODES)
+
+
+def complete(nodes: int) -> Edges:
+    source, target = torch.arange(nodes).repeat(nodes), torch.arange(nodes).repeat_interleave(nodes)
+    return Edges.sort(source, target, sources=nodes, targets=nodes)
+
+
+def sparse_and_dense() -> tuple[SparseFeatures, torch.Tensor]:
+    matrix = torch.randn(NODES, FEATURES) * (torch.rand(NODES, FEATURES) < 0.4)
+    rows, columns = matrix.nonzero(as_tuple=True)
+    entries = Edges.sort(columns, rows, sources=FEATURES, targets=NODES)
+    return SparseFeatures(entries, matrix[entries.target, entries.source]), matrix
+
+
+@pytest.mark.parametrize("score", EDGE_SCORES)
+@pytest.mark.parametrize("concatenate", [True, False])
+def test_every_score_gives_contexts_and_weights_by_edge(score: str, concatenate: bool) -> None:
+    torch.manual_seed(0)
+    layer = GraphAttention(
+        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, concatenate=concatenate
+    )
+    edges = ring()
+    context, weights = layer(torch.randn(NODES, FEATURES), edges, with_weights=True)
+    assert context.shape == (NODES, HEADS * DIM if concatenate else DIM)
+    assert weights.shape == (edges.count, HEADS)
+    sums = torch.zeros(NODES, HEADS).index_add_(0, edges.target, weights)
+    assert torch.allclose(sums, torch.ones(NODES, HEADS), atol=1e-6)
+
+
+@pytest.mark.parametrize("score", EDGE_SCORES)
+def test_every_parameter_of_every_score_learns(score: str) -> None:
+    torch.manual_seed(0)
+    layer = GraphAttention(
+        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, residual=True
+    )
+    layer(torch.randn(NODES, FEATURES), ring()).context.square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
+
+
+def test_weights_come_only_on_request() -> None:
+    layer = GraphAttention(input_dim=FEATURES, head_dim=DIM, heads=HEADS)
+    assert layer(torch.randn(NODES, FEATURES), ring()).weights is None
+
+
+@pytest.mark.parametrize("score", EDGE_SCORES)
+def test_a_node_hears_from_its_neighbours_only(score: str) -> None:
+    torch.manual_seed(0)
+    layer = GraphAttention(input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score)
+    features = torch.randn(NODES, FEATURES)
+    before = layer(features, ring()).context
+    features[4] += 1
+    changed = (layer(features, ring()).context != before).any(1)
+    assert changed.nonzero().flatten().tolist() == [3, 4, 5]
+
+
+def test_dropout_acts_in_training_only() -> None:
+    torch.manual_seed(0)
+    layer = GraphAttention(
+        input_dim=FEATURES, head_dim=DIM, heads=HEADS, feature_dropout=0.5, attention_dropout=0.5
+    )
+    features, edges = torch.randn(NODES, FEATURES), ring()
+    assert not torch.equal(layer(features, edges).context, layer(features, edges).context)
+    layer.eval()
+    assert torch.equal(layer(features, edges).context, layer(features, edges).context)
+
+
+@pytest.mark.parametrize("score", EDGE_SCORES)
+def test_sparse_features_give_what_dense_ones_give(score: str) -> None:
+    torch.manual_seed(0)
+    layer = GraphAttention(
+        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, residual=True
+    )
+    sparse, full = sparse_and_dense()
+    assert sparse.shape == (NODES, FEATURES)
+    assert torch.equal(dense(sparse), full)
+    assert dense(full) is full
+    from_sparse, from_dense = layer(sparse, ring()).context, layer(full, ring()).context
+    assert torch.allclose(from_sparse, from_dense, atol=1e-6)
+
+
+def test_dropout_of_sparse_features_leaves_zeros_zero() -> None:
+    torch.manual_seed(0)
+    sparse, full = sparse_and_dense()
+    dropped = dense(drop_features(sparse, 0.5))
+    assert torch.equal(dropped[full == 0], torch.zeros(int((full == 0).sum())))
+    assert drop_features(sparse, 0.0) is sparse
+    assert ((dropped == 0) | torch.isclose(dropped, 2 * full)).all()
+
+
+def test_a_linear_map_without_bias_has_none() -> None:
+    assert NodeLinear(3, 2, bias=False).bias is None
+    assert NodeLinear(3, 2)(torch.zeros(1, 3)).tolist() == [[0.0, 0.0]]
+
+
+def test_a_score_without_formula_says_so() -> None:
+    with pytest.raises(TypeError, match="EdgeScore gives no formula"):
+        EdgeScore()(torch.zeros(2, 1, 1), torch.zeros(2, 1, 1), complete(2))
+
+
+def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
+    """A Transformer layer's self-attention over 11 words, and the graph in which all are linked."""
+    torch.manual_seed(0)
+    words, model_dim, heads = 11, 16, 4
+    transformer = nn.MultiheadAttention(model_dim, heads, batch_first=True)
+    nn.init.normal_(transformer.in_proj_bias)
+    graph = GraphAttention(
+        input_dim=model_dim,
+        head_dim=model_dim // heads,
+        heads=heads,
+        score="dot",
+        projection_bias=True,
+    )
+    with torch.no_grad():
+        parts = zip(
+            graph.project,
+            transformer.in_proj_weight.chunk(3),
+            transformer.in_proj_bias.chunk(3),
+            strict=True,
+        )
+        for projection, weight, bias in parts:
+            projection.weight.copy_(weight.t())
+            projection.bias.copy_(bias)
+    sentence = torch.randn(words, model_dim)
+    wanted, wanted_weights = transformer(
+        sentence[None], sentence[None], sentence[None], average_attn_weights=False
+    )
+    context, weights = graph(sentence, complete(words), with_weights=True)
+    assert torch.allclose(transformer.out_proj(context), wanted[0], atol=1e-5)
+    by_pair = weights.view(words, words, heads).permute(2, 0, 1)  # [heads, target, source]
+    assert torch.allclose(by_pair, wanted_weights[0], atol=1e-5)
+
+
+def test_masked_self_attention_is_graph_attention_without_edges_from_the_future() -> None:
+    torch.manual_seed(0)
+    words, model_dim, heads = 7, 8, 2
+    graph = GraphAttention(input_dim=model_dim, head_dim=4, heads=heads, score="dot")
+    edges = complete(words)
+    past = edges.source <= edges.target
+    causal = Edges.sort(edges.source[past], edges.target[past], sources=words, targets=words)
+    sentence = torch.randn(words, model_dim)
+    queries, keys, values = (
+        project(sentence).view(words, heads, 4).transpose(0, 1) for project in graph.project
+    )
+    wanted = nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    found = graph(sentence, causal).context
+    assert torch.allclose(found, wanted.transpose(0, 1).flatten(1), atol=1e-5)
