@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -172,7 +173,7 @@ def test_cached_steps_equal_the_full_pass(kind: str, cuts: set[int]) -> None:
     (whole, _), _ = module(inputs, sight_of(11, 11, causal=True, **options))
     past, parts = None, []
     borders = [0, *sorted(cuts), 11]
-    for start, end in zip(borders, borders[1:], strict=False):
+    for start, end in itertools.pairwise(borders):
         kept = min(start, 2) if kind == "window" else start
         sight = sight_of(end - start, kept + end - start, causal=True, **options)
         (part, _), past = module(inputs[:, start:end], sight, past=past, start=start)
