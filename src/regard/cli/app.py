@@ -11,6 +11,7 @@ from regard import __version__
 from regard.base.errors import RegardError
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
+from regard.cli.forecast import forecast
 from regard.cli.look import look
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -44,7 +45,7 @@ def _options(
     """Train, run, measure and see attention models."""
 
 
-for command in (demo, train, translate, score, look, summary, recipes, corpus):
+for command in (demo, train, translate, forecast, score, look, summary, recipes, corpus):
     app.command()(command)
 
 

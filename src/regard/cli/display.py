@@ -21,8 +21,9 @@ SECONDS_BETWEEN_LINES = 10.0
 class TrainingDisplay:
     """Shows tokens a second, loss, padding share, validation and the time that is left."""
 
-    def __init__(self, console: Console, limits: Limits, *, title: str):
+    def __init__(self, console: Console, limits: Limits, *, title: str, unit: str = "tokens"):
         self._console = console
+        self._unit = unit
         self._limits = limits
         self._recent: deque[tuple[float, int]] = deque(maxlen=50)
         self._last_line = time.monotonic()
@@ -58,7 +59,8 @@ class TrainingDisplay:
         done = max(1e-9, self._limits.done(progress))
         left = progress.seconds * (1 - done) / done
         line = (
-            f"step {progress.step:>5}  loss {result.loss:.3f}  {self._speed():>6,.0f} tokens/s  "
+            f"step {progress.step:>5}  loss {result.loss:.4g}  "
+            f"{self._speed():>6,.0f} {self._unit}/s  "
             f"padding {facts['padding']:.1%}  ETA {int(left) // 60}:{int(left) % 60:02d}"
             f"{self._valid}"
         )

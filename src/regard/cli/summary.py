@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, Overrides, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from regard.models.summary import LayerRow
 
 
 def summary(
@@ -39,13 +44,27 @@ def summary(
         print_json({"parameters": {"total": total}, "layers": [asdict(row) for row in rows]})
         return
     from rich.console import Console
+
+    Console().print(_table(rows, title=what, total=total))
+
+
+def _table(rows: list[LayerRow], *, title: str, total: int) -> Table:
+    """Return the table; models that know how they are connected show that, as Keras does."""
     from rich.table import Table
 
-    table = Table(title=what, title_justify="left", show_footer=True)
-    table.add_column("layer", footer="total")
-    table.add_column("kind")
-    table.add_column("shapes of its weights")
+    wired = any(row.connected_to for row in rows)
+    table = Table(title=title, title_justify="left", show_footer=True)
+    table.add_column("layer (kind)" if wired else "layer", footer="total")
+    table.add_column("output shape" if wired else "kind")
+    if not wired:
+        table.add_column("shapes of its weights")
     table.add_column("parameters", justify="right", footer=f"{total:,}")
+    if wired:
+        table.add_column("connected to")
     for row in rows:
-        table.add_row(row.name, row.kind, row.shape, f"{row.parameters:,}")
-    Console().print(table)
+        if wired:
+            first = f"{row.name} ({row.kind})"
+            table.add_row(first, row.output_shape, f"{row.parameters:,}", row.connected_to)
+        else:
+            table.add_row(row.name, row.kind, row.shape, f"{row.parameters:,}")
+    return table

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from regard.models.summary import LayerRow
     from regard.settings.schema import Recipe
 
-MODULES = {"translate": "regard.cli.translation"}
+MODULES = {
+    "translate": "regard.cli.translation",
+    "forecast": "regard.cli.forecasting",
+}
 
 
 class TaskCommands(Protocol):

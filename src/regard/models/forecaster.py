@@ -75,7 +75,7 @@ class Forecaster(nn.Module):
     def wiring(self) -> list[Wire]:
         """Return the layers as the summaries of Keras list them: output shape, and what feeds each."""
         hidden, horizon = self.dense.in_features, self.dense.out_features
-        source = f"input (batch, {self.window}, 1)"
+        source = f"input ({self.window}, 1)"
         if self.attention is None:  # only the last state is handed on
             rnn = Wire("rnn", f"(batch, {hidden})", source)
             return [rnn, Wire("dense", f"(batch, {horizon})", "rnn")]

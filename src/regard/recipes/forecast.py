@@ -148,6 +148,13 @@ def measure_forecaster(loaded: LoadedForecaster, windows: Windows) -> ForecastSc
     )
 
 
+def upcoming(trained: TrainedForecaster) -> list[float]:
+    """Return the forecast of what comes after the end of the series, in its own units."""
+    series, loaded = trained.windows.series, trained.model
+    scaled = loaded.run(series.scaled[None, -loaded.recipe.data.window :]).values[0]
+    return [series.low + (series.high - series.low) * value for value in scaled.tolist()]
+
+
 def load_forecaster(folder: str | Path) -> LoadedForecaster:
     """Load the best forecaster of a run."""
     run = Run.open(Path(folder))

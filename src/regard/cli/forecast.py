@@ -1,0 +1,67 @@
+"""`regard forecast`: train on a column of a CSV file and see how well it can be forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import AsJson, Overrides, print_json
+
+
+def forecast(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Rows of numbers, one a step.")],
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column to forecast, by its name.")
+    ] = None,
+    window: Annotated[int, typer.Option("--window", min=1, help="Values to read.")] = 20,
+    horizon: Annotated[int, typer.Option("--horizon", min=1, help="Values to forecast.")] = 1,
+    attention: Annotated[
+        str, typer.Option("--attention", help='Over the window: "softmax", "lecture" or "none".')
+    ] = "softmax",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Folder of the run, new or empty; runs/forecast-FILE if left out."
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    json: AsJson = False,
+) -> None:
+    """Forecast a column of a CSV file, beside the naive forecast that repeats the last value.
+
+    The end of the series is the test.
+
+    Example: regard forecast prices.csv --column close --window 30
+    """
+    from regard.cli.forecasting import result_lines, train_and_draw
+    from regard.recipes.forecast import upcoming
+    from regard.recipes.forecast_recipe import recipe_for
+
+    folder = out or Path("runs") / f"forecast-{file.stem}"
+    recipe = recipe_for(
+        file,
+        column=column,
+        window=window,
+        horizon=horizon,
+        attention=attention,
+        overrides=overrides or [],
+    )
+    trained, pictures = train_and_draw(recipe, folder, name=file.name, resume=False)
+    next_values = upcoming(trained)
+    if json:
+        print_json(
+            {
+                "run": str(folder),
+                "pictures": [str(path) for path in pictures],
+                "column": trained.windows.series.name,
+                **trained.score.to_dict(),
+                "next": next_values,
+            }
+        )
+        return
+    for line in result_lines(trained):
+        typer.echo(line)
+    typer.echo("next: " + ", ".join(f"{value:.6g}" for value in next_values))
+    typer.echo(f"Run: {folder}   picture: {pictures[0]}")
