@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from regard.base.errors import SettingsError
-from regard.corpora.grammar import german
+from regard.corpora.grammar import french, german
 from regard.corpora.grammar.realise import Language
 
-LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE}
+LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE, "fr": french.LANGUAGE}
 PAIRS: tuple[str, ...] = tuple(f"en-{name}" for name in LANGUAGES)
 
 
