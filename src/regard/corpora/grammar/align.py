@@ -15,22 +15,27 @@ def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
     places: dict[Cause, list[int]] = {}
     for index, token in enumerate(source):
         for cause in token.causes:
-            places.setdefault(cause, []).append(index)
-    links = {
+            if cause in places:
+                places[cause].append(index)
+            else:
+                places[cause] = [index]
+    links = [
         (place, index)
         for index, token in enumerate(target)
         for cause in token.causes
         for place in places.get(cause, ())
-    }
-    return tuple(sorted(links))
+    ]
+    return tuple(sorted(set(links)))
 
 
 def antecedents(source: Sequence[Token]) -> Links:
     """Return (pronoun, last word of the noun that it stands for) in words of the source."""
-    last = {cause: index for index, token in enumerate(source) for cause in token.causes}
-    return tuple(
-        (index, last[node.antecedent, "noun"])
-        for index, token in enumerate(source)
-        for node, role in token.causes
-        if isinstance(node, Pronoun) and node.antecedent is not None
-    )
+    found = []
+    for index, token in enumerate(source):
+        if token.text in ("it", "they"):
+            ((node, _),) = token.causes
+            if isinstance(node, Pronoun) and node.antecedent is not None:
+                cause = (node.antecedent, "noun")
+                noun = max(place for place, word in enumerate(source) if cause in word.causes)
+                found.append((index, noun))
+    return tuple(found)

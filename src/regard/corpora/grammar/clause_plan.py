@@ -53,10 +53,12 @@ def draw_plan(
     tense: Tense,
     timed: bool,
     living: bool,
+    relative: bool,
 ) -> Plan:
     """Draw the decisions; at least `keep` of the words stay for the nouns.
 
-    A negated clause has no frequency or manner adverb: what "not" denies would be in doubt.
+    A negated clause has no frequency or manner adverb: what "not" denies would be in doubt. A
+    relative clause ends in no adverb: "the man who sings loudly laughs".
     """
     plan = Plan(words)
     if style.modals and living and stream.chance(16):
@@ -72,7 +74,15 @@ def draw_plan(
             plan.negated = True
             plan.words -= cost
     if style.adverbs and plan.words > keep:
-        _draw_adverb(plan, stream, selection, verb=verb, tense=tense, timed=timed, living=living)
+        _draw_adverb(
+            plan,
+            stream,
+            selection,
+            tense=tense,
+            timed=timed,
+            manner=living and not relative and verb.english not in STATES | ALONE,
+            place=not relative and verb.english not in STATES | MOTION,
+        )
     return plan
 
 
@@ -81,19 +91,19 @@ def _draw_adverb(
     stream: RandomStream,
     selection: Selection,
     *,
-    verb: Verb,
     tense: Tense,
     timed: bool,
-    living: bool,
+    manner: bool,
+    place: bool,
 ) -> None:
     """Draw at most one adverb for the clause."""
     kind = stream.below(100)
     free = not plan.negated and plan.modal is None
     if kind < 8 and free:
         plan.frequency = stream.choose(selection.adverbs["frequency"])
-    elif kind < 16 and free and living and verb.english not in STATES | ALONE:
+    elif kind < 16 and free and manner:
         plan.manner = stream.choose(selection.adverbs["manner"])
-    elif kind < 20 and verb.english not in MOTION and verb.english not in STATES:
+    elif kind < 20 and place:
         plan.place = stream.choose(selection.adverbs["place"])
     elif kind < 36 and timed:
         adverb = stream.choose(selection.adverbs[f"time-{tense}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from regard.corpora.grammar.clause_plan import Plan, draw_plan, phrase_options
@@ -24,7 +25,7 @@ from regard.corpora.grammar.tree import (
     Tense,
 )
 
-LONGEST_RELATIVE = 11
+SHORTEST_RELATIVE, LONGEST_RELATIVE = 3, 11
 HEAVY = LIGHT + LONGEST_RELATIVE
 JOINED = 2 * LIGHT + 1
 """Most words of two noun phrases and the "and" between them."""
@@ -32,8 +33,11 @@ LONGEST_CLAUSE = 18
 """Words that a clause can always fill, even in the simple style."""
 
 
-OTHERS: tuple[PronounWord, ...] = ("he", "they")
-ANYONE: tuple[PronounWord, ...] = ("I", "we", "he", "they")
+SUBJECTS: tuple[PronounWord, ...] = ("I", "we", "he", "she")
+SUBJECTS_WITH_THEY: tuple[PronounWord, ...] = (*SUBJECTS, "they", "they")
+# Not "her" and "it": English "her" is also a possessive, and "it" needs a noun to stand for.
+OBJECTS: tuple[PronounWord, ...] = ("I", "we", "he", "they")
+OBJECTS_OF_FIRST: tuple[PronounWord, ...] = ("he", "they")
 
 
 class Gap(NamedTuple):
@@ -41,6 +45,31 @@ class Gap(NamedTuple):
 
     pronoun: RelativePronoun
     role: Literal["subject", "object"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a clause stands, and what it may therefore hold.
+
+    `timed` allows an adverb of time, `content` a that-clause, `they` the pronoun without a noun.
+    Beside an "and" between clauses no noun phrases are joined by another one: it would be unclear
+    which of them joins the clauses. In a relative clause, `gap` is what it describes.
+    """
+
+    timed: bool = False
+    content: bool = False
+    they: bool = False
+    after_and: bool = False
+    before_and: bool = False
+    gap: Gap | None = None
+
+    @property
+    def gap_role(self) -> str:
+        """The part of the described noun, "" outside relative clauses."""
+        return self.gap.role if self.gap is not None else ""
+
+
+INNER = Position()
 
 
 class Layout(NamedTuple):
@@ -65,35 +94,29 @@ class Clauses:
         self._style = style
         self._noun_phrases = NounPhrases(selection, stream, style)
 
-    def clause(
-        self,
-        words: int,
-        tense: Tense,
-        *,
-        timed: bool = False,
-        content: bool = False,
-        they: bool = False,
-    ) -> Clause:
-        """Return a clause of 2 to `LONGEST_CLAUSE` words.
-
-        `timed` allows an adverb of time, `content` a that-clause, and `they` that pronoun.
-        """
+    def clause(self, words: int, tense: Tense, position: Position = INNER) -> Clause:
+        """Return a clause of 3 to `LONGEST_CLAUSE` words."""
         stream = self._stream
-        if content and words >= 7 and self._style.contents and stream.chance(18):
+        if position.content and words >= 7 and self._style.contents and stream.chance(18):
             return self._saying(words, tense)
-        if 3 <= words <= LIGHT + 4 and stream.chance(20):
+        if words <= LIGHT + 4 and stream.chance(20):
             return self._copula(words, tense)
-        return self.action(words, tense, timed=timed, they=they)
+        return self.action(words, tense, position)
 
-    def action(
-        self, words: int, tense: Tense, *, timed: bool = False, they: bool = False
-    ) -> Clause:
+    def action(self, words: int, tense: Tense, position: Position = INNER) -> Clause:
         """Return a clause with a full verb."""
         selection, stream = self._selection, self._stream
         while True:
-            transitive = words > 2 and stream.chance(72)
+            transitive = stream.chance(72)
             verb = stream.choose(selection.transitive if transitive else selection.intransitive)
-            clause = self._act(verb, words, tense, timed=timed, they=they)
+            clause = self._act(verb, words, tense, position)
+            if clause is not None:
+                return clause
+
+    def host(self, words: int, tense: Tense, position: Position) -> Clause:
+        """Return a clause of 4 words or more about things that "it" can stand for."""
+        while True:
+            clause = self._act(self._stream.choose(self._selection.hosts), words, tense, position)
             if clause is not None:
                 return clause
 
@@ -101,11 +124,18 @@ class Clauses:
         """Return "someone thinks that" and a clause."""
         subject = self._stream.between(1, min(LIGHT, words - 5))
         return Clause(
-            subject=self._subject(subject, PERSON, tense, place=False),
+            subject=self._sayer(subject),
             verb=self._stream.choose(CLAUSE_VERBS),
             tense=tense,
             content=self.clause(words - subject - 2, tense),
         )
+
+    def _sayer(self, words: int) -> NounPhrase | Pronoun:
+        """Return a person who thinks or says something."""
+        if words == 1 and self._stream.chance(65):
+            return Pronoun(self._stream.choose(SUBJECTS))
+        nouns = self._selection.nouns(PERSON)
+        return self._noun_phrases.light(nouns, words, self._style.determiners)
 
     def _copula(self, words: int, tense: Tense, gap: RelativePronoun | None = None) -> Clause:
         """Return "someone is tired", with "not" and a degree where there is room."""
@@ -127,104 +157,90 @@ class Clauses:
 
     def _described(self, words: int) -> tuple[Nominal, str]:
         """Return a subject of any kind, and its kind."""
-        if words == 1 and self._stream.chance(50):
-            return Pronoun(self._stream.choose(("I", "we", "he", "she"))), "person"
+        if words == 1 and self._style.pronouns and self._stream.chance(50):
+            return Pronoun(self._stream.choose(SUBJECTS)), "person"
         phrase = self._noun_phrases.light(self._selection.all_nouns, words, self._style.determiners)
         return phrase, phrase.noun.kind
 
-    def _act(
-        self,
-        verb: Verb,
-        words: int,
-        tense: Tense,
-        *,
-        gap: Gap | None = None,
-        timed: bool = False,
-        they: bool = False,
-    ) -> Clause | None:
+    def _act(self, verb: Verb, words: int, tense: Tense, position: Position) -> Clause | None:
         """Return a clause with this verb, or None if the verb cannot fill or fit the words."""
         parts = 2 if verb.objects else 1
         if words < 1 + parts:
             return None
-        living = (
-            verb.subjects <= LIVING
-            if gap is None or gap.role == "object"
-            else (gap.pronoun.noun.kind in LIVING)
-        )
+        gap = position.gap
+        acting = verb.subjects
+        if gap is not None and gap.role == "subject":
+            acting = frozenset({gap.pronoun.noun.kind})
         plan = draw_plan(
-            self._stream, self._selection, self._style,
-            verb=verb, words=words - 1, keep=parts, tense=tense, timed=timed, living=living,
-        )  # fmt: skip
-        layout = self._layout(verb, plan, gap, living=living)
-        if layout is None:
-            return None
-        return self._fill(verb, plan, layout, tense, gap, they=they)
+            self._stream,
+            self._selection,
+            self._style,
+            verb=verb,
+            words=words - 1,
+            keep=parts,
+            tense=tense,
+            timed=position.timed,
+            living=acting <= LIVING,
+            relative=gap is not None,
+        )
+        layout = self._layout(verb, plan, position, living=acting <= LIVING)
+        return self._fill(verb, plan, layout, tense, position) if layout is not None else None
 
-    def _layout(self, verb: Verb, plan: Plan, gap: Gap | None, *, living: bool) -> Layout | None:
+    def _layout(self, verb: Verb, plan: Plan, position: Position, *, living: bool) -> Layout | None:
         """Return parts that can have the words of the plan, or None if there are none.
 
         Nothing may follow a relative clause at the end of an object: it would seem to belong
-        inside. So a clause has either a long object or phrases and adverbs after it.
+        inside. So a clause has either a long object or phrases and adverbs after it. For the same
+        reason no frequency adverb follows a long subject.
         """
         stream = self._stream
-        nested = gap is None and self._style.relatives
+        nested = position.gap is None and self._style.relatives
+        long_subject = nested and plan.frequency is None
+        long_object = nested and not plan.negated and not plan.trailing
         options = phrase_options(self._style, verb, plan, living=living)
         phrases = [prepositions for prepositions in options if stream.chance(40)]
-        subject = (1, 1) if gap is not None and gap.role == "subject" else (1, LIGHT)
+        # Shorter than it might be, so that not every noun is "very old".
+        light = (1, LIGHT - 1) if plan.words < 2 * LIGHT and stream.chance(70) else (1, LIGHT)
+        subject = (1, 1) if position.gap_role == "subject" else light
         thing = None
         if verb.objects:
-            thing = (1, 1) if gap is not None and gap.role == "object" else (1, LIGHT)
-        if nested and plan.words > LIGHT and stream.chance(50):
-            if thing is not None and not plan.negated and not plan.trailing and stream.chance(65):
-                return self._fitting(plan, Layout(subject, (1, HEAVY), []))
-            subject = (1, HEAVY)
-        for layout in (
-            Layout(subject, thing, phrases),
-            Layout(subject, thing, options),
-            Layout((1, HEAVY) if nested else subject, thing, options),
-            Layout((1, HEAVY) if nested else subject, thing, []),
-        ):
-            if possible(plan.words, layout.bounds()):
-                return layout
-        return None
-
-    def _fitting(self, plan: Plan, layout: Layout) -> Layout | None:
-        return layout if possible(plan.words, layout.bounds()) else None
+            thing = (1, 1) if position.gap_role == "object" else light
+            if long_object and plan.words > LIGHT and stream.chance(33):
+                thing, options, phrases = (1, HEAVY), [], []
+        longest = (1, HEAVY) if long_subject else subject
+        layout = Layout(longest if stream.chance(25) else subject, thing, phrases)
+        if possible(plan.words, layout.bounds()):
+            return layout
+        fuller = Layout(longest, thing, options)
+        if possible(plan.words, fuller.bounds()):
+            return fuller
+        barer = Layout(longest, thing, [])
+        return barer if possible(plan.words, barer.bounds()) else None
 
     def _fill(
-        self,
-        verb: Verb,
-        plan: Plan,
-        layout: Layout,
-        tense: Tense,
-        gap: Gap | None,
-        *,
-        they: bool,
+        self, verb: Verb, plan: Plan, layout: Layout, tense: Tense, position: Position
     ) -> Clause:
         """Draw the nouns of a clause into its layout."""
         stream = self._stream
         shares = share(stream, plan.words, layout.bounds())
         chosen = [stream.choose(prepositions) for prepositions in layout.phrases]
         sizes = shares[len(shares) - len(chosen) :]
-        phrases = [
+        phrases = tuple(
             self._noun_phrases.phrase(preposition, size)
             for preposition, size in zip(chosen, sizes, strict=True)
-        ]
-        company = plan.modal == "want" or plan.manner is not None or "with" in chosen
-        kinds = verb.subjects & LIVING if company else verb.subjects
+        )
         subject: Nominal
+        thing: Nominal | None = None
+        gap = position.gap
         if gap is not None and gap.role == "subject":
             subject = gap.pronoun
         else:
-            place = gap is None and len(layout.phrases) == 0 and plan.place is None
-            subject = self._subject(
-                shares[0], kinds, tense, place=place, negated=plan.negated, they=they
-            )
-        thing: Nominal | None = None
+            placed = gap is None and not phrases and plan.place is None
+            subject = self._subject(shares[0], verb, plan, tense, position, placed=placed)
         if gap is not None and gap.role == "object":
             thing = gap.pronoun
         elif verb.objects:
-            thing = self._object(shares[1], verb, subject, tense, negated=plan.negated)
+            thing = self._object(shares[1], verb, subject, plan, tense, position)
         return Clause(
             subject=subject,
             verb=verb,
@@ -237,57 +253,63 @@ class Clauses:
             manner=plan.manner,
             place=plan.place,
             time=plan.time,
-            phrases=tuple(phrases),
+            phrases=phrases,
         )
 
     def _subject(
         self,
         words: int,
-        kinds: frozenset[str],
+        verb: Verb,
+        plan: Plan,
         tense: Tense,
+        position: Position,
         *,
-        place: bool,
-        negated: bool = False,
-        they: bool = False,
+        placed: bool,
     ) -> NounPhrase | Pronoun | Coordination:
-        """Return who or what acts; `place` allows "the man in the garden"."""
-        stream = self._stream
-        if words == 1 and "person" in kinds and self._style.pronouns and stream.chance(65):
-            pronouns: tuple[PronounWord, ...] = ("I", "we", "he", "she")
-            return Pronoun(stream.choose((*pronouns, "they") if they else pronouns))
-        determiners = self._style.determiners if negated else self._style.subject_determiners
-        nouns = self._selection.nouns(kinds)
+        """Return who or what acts; `placed` allows "the man in the garden"."""
+        stream, style = self._stream, self._style
+        if words == 1 and "person" in verb.subjects and style.pronouns and stream.chance(65):
+            return Pronoun(stream.choose(SUBJECTS_WITH_THEY if position.they else SUBJECTS))
+        nouns = self._selection.nouns(verb.subjects)
         if words <= LIGHT:
+            determiners = style.determiners if plan.negated else style.subject_determiners
             return self._noun_phrases.light(nouns, words, determiners)
-        if words <= JOINED and stream.chance(25):
+        if words <= JOINED and not position.after_and and stream.chance(25):
             return self._noun_phrases.joined(nouns, words)
-        if place and words <= LIGHT + LONGEST_PHRASE and stream.chance(40):
+        if placed and words <= LIGHT + LONGEST_PHRASE and stream.chance(40):
             return self._noun_phrases.placed(nouns, words)
         return self._with_relative(nouns, words, tense)
 
     def _object(
-        self, words: int, verb: Verb, subject: Nominal, tense: Tense, *, negated: bool
+        self,
+        words: int,
+        verb: Verb,
+        subject: Nominal,
+        plan: Plan,
+        tense: Tense,
+        position: Position,
     ) -> NounPhrase | Pronoun | Coordination:
         """Return what the verb is done to; a negated one has no numeral ("not three dogs")."""
-        stream = self._stream
-        if words == 1 and "person" in verb.objects and self._style.pronouns and stream.chance(50):
+        stream, style = self._stream, self._style
+        if words == 1 and "person" in verb.objects and style.pronouns and stream.chance(50):
             first = isinstance(subject, Pronoun) and subject.word in ("I", "we")
-            return Pronoun(stream.choose(OTHERS if first else ANYONE))
+            return Pronoun(stream.choose(OBJECTS_OF_FIRST if first else OBJECTS))
         nouns = self._selection.nouns(verb.objects)
         if words <= LIGHT:
-            determiners = self._style.determiners
-            phrase = self._noun_phrases.light(nouns, words, determiners, counted=not negated)
-            while isinstance(subject, NounPhrase) and phrase.noun is subject.noun:
-                phrase = self._noun_phrases.light(nouns, words, determiners, counted=not negated)
+            counted = not plan.negated
+            phrase = self._noun_phrases.light(nouns, words, style.determiners, counted=counted)
+            if isinstance(subject, NounPhrase) and phrase.noun is subject.noun:
+                # "The dog sees the dog" is rarely meant; a second draw makes it rare.
+                phrase = self._noun_phrases.light(nouns, words, style.determiners, counted=counted)
             return phrase
-        if words <= JOINED and stream.chance(25):
+        if words <= JOINED and not position.before_and and stream.chance(25):
             return self._noun_phrases.joined(nouns, words)
         return self._with_relative(nouns, words, tense)
 
     def _with_relative(self, nouns: tuple[Noun, ...], words: int, tense: Tense) -> NounPhrase:
         """Return a noun phrase with a relative clause, of 5 words or more."""
         longest = min(LONGEST_RELATIVE, words - 2)
-        relative = self._stream.between(max(3, words - LIGHT), longest)
+        relative = self._stream.between(max(SHORTEST_RELATIVE, words - LIGHT), longest)
         head = self._noun_phrases.light(nouns, words - relative, ("the", "the", "a", ""))
         return NounPhrase(
             head.noun,
@@ -298,18 +320,18 @@ class Clauses:
         )
 
     def _relative(self, pronoun: RelativePronoun, words: int, tense: Tense) -> Clause:
-        """Return a relative clause of 3 words or more."""
+        """Return a relative clause of `SHORTEST_RELATIVE` to `LONGEST_RELATIVE` words."""
         stream = self._stream
         kind = pronoun.noun.kind
         if words <= 5 and stream.chance(25):
             return self._copula(words, tense, pronoun)
         acting, undergoing = self._selection.acting[kind], self._selection.undergoing[kind]
+        as_subject = Position(gap=Gap(pronoun, "subject"))
+        as_object = Position(gap=Gap(pronoun, "object"))
         while True:
             if acting and stream.chance(60):
-                clause = self._act(stream.choose(acting), words, tense, gap=Gap(pronoun, "subject"))
+                clause = self._act(stream.choose(acting), words, tense, as_subject)
             else:
-                clause = self._act(
-                    stream.choose(undergoing), words, tense, gap=Gap(pronoun, "object")
-                )
+                clause = self._act(stream.choose(undergoing), words, tense, as_object)
             if clause is not None:
                 return clause

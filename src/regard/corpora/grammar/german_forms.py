@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Literal, TypeAlias
 
 from regard.corpora.grammar.lexicon import Adjective, Noun, Verb
@@ -140,7 +139,6 @@ def kein_form(case: Case, noun: Noun, plural: bool) -> str:
     return "kein" + EIN[case, column(noun, plural)]
 
 
-@cache
 def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, column: str) -> str:
     """Return the adjective with its weak, mixed or strong ending."""
     stem = adjective.german_stem or adjective.german
@@ -153,7 +151,6 @@ def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, col
     return stem + endings[case, column]
 
 
-@cache
 def noun_form(noun: Noun, case: Case, plural: bool) -> str:
     """Return the noun in case and number."""
     if plural:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
-from regard.corpora.grammar.clauses import LONGEST_CLAUSE, Clauses
+from regard.corpora.grammar.antecedents import find_antecedent
+from regard.corpora.grammar.clauses import INNER, LONGEST_CLAUSE, Clauses, Position
 from regard.corpora.grammar.lexicon import Lexicon
 from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.realise import Language
 from regard.corpora.grammar.selection import Selection
 from regard.corpora.grammar.shares import share
 from regard.corpora.grammar.style import FULL, SMALL
-from regard.corpora.grammar.tree import Clause, Conjunction, Sentence, Subordinate, Tense
+from regard.corpora.grammar.tree import (
+    Clause,
+    Conjunction,
+    Degree,
+    Description,
+    Pronoun,
+    Sentence,
+    Subordinate,
+    Tense,
+)
 
-SHORTEST_CLAUSE = 3
-SHORTEST_FRONTED = 16
-"""From so many words on, a sentence may begin with a subordinate clause."""
+HOST_BOUNDS = (4, 14)
+"""Words of a clause with a noun for a pronoun; in longer ones no noun stands out."""
+PRONOUN_TRIES = 8
+CLAUSE_BOUNDS = (3, LONGEST_CLAUSE)
+Joint: TypeAlias = Literal["and", "but"]
 
 
 class Sampler:
@@ -37,7 +50,7 @@ class Sampler:
         """Return a sentence of exactly `words` English words, 3 or more."""
         stream = self._stream
         tense: Tense = "past" if stream.chance(50) else "present"
-        if words >= 8 and stream.chance(20):
+        if words >= 8 and stream.chance(self._style.pronoun_percent):
             found = self._with_pronoun(words, tense)
             if found is not None:
                 return found
@@ -48,61 +61,138 @@ class Sampler:
         stream = self._stream
         count = self._number_of_clauses(words)
         fronted = count > 1 and self._style.fronted and stream.chance(30)
-        rest = count - 1 - fronted
-        after = min(rest, stream.below(3)) if self._style.fronted else stream.below(rest + 1)
-        sizes = share(
-            stream, words - (count - 1) - fronted, [(SHORTEST_CLAUSE, LONGEST_CLAUSE)] * count
-        )
+        after = stream.below(min(2, count - 1 - fronted) + 1)
+        sizes = share(stream, words - (count - 1) - fronted, [CLAUSE_BOUNDS] * count)
         mains = count - fronted - after
         conjunctions = self._draw_conjunctions(tense, after + fronted)
-        first = (
-            Subordinate(conjunctions.pop(), self._clauses.clause(sizes.pop(), tense))
-            if fronted
-            else None
-        )
-        clauses = [
-            self._main(
-                sizes.pop(), tense, first=index == 0 and not fronted, last=index == mains - 1
-            )
-            for index in range(mains)
-        ]
+        joints = self._joints(mains - 1)
+        first = None
+        if fronted:
+            first = Subordinate(conjunctions.pop(), self._clauses.clause(sizes.pop(), tense, INNER))
         return Sentence(
-            clauses=tuple(clauses),
-            joints=self._joints(mains - 1),
-            fronted=first,
-            subordinates=tuple(
-                Subordinate(conjunction, self._clauses.clause(sizes.pop(), tense))
-                for conjunction in conjunctions
+            clauses=tuple(
+                self._main(sizes.pop(), tense, index, joints, fronted=fronted)
+                for index in range(mains)
             ),
+            joints=joints,
+            fronted=first,
+            subordinates=self._subordinates(conjunctions, sizes, tense),
         )
 
     def _number_of_clauses(self, words: int) -> int:
-        """Return how many clauses share the words, so that each has 3 to `LONGEST_CLAUSE`."""
-        # With the joint before it, a clause takes up to LONGEST_CLAUSE + 1 words.
-        fewest = -(-words // (LONGEST_CLAUSE - 1))
-        most = max(fewest, (words - 1) // (SHORTEST_CLAUSE + 4))
+        """Return how many clauses share the words, so that each has its bounds.
+
+        Each but the first takes one more word for its joint, and a fronted one two.
+        """
+        shortest, longest = CLAUSE_BOUNDS
+        fewest = -(-words // longest)
+        most = max(fewest, (words - 1) // (shortest + 4))
         return self._stream.between(fewest, most)
 
-    def _main(self, words: int, tense: Tense, *, first: bool, last: bool) -> Clause:
+    def _main(
+        self, words: int, tense: Tense, index: int, joints: Sequence[Joint], *, fronted: bool
+    ) -> Clause:
         """Return a main clause; only the last may hold a that-clause, which "and" would join."""
-        return self._clauses.clause(words, tense, timed=first, content=last, they=first)
+        position = Position(
+            timed=index == 0 and not fronted,
+            they=index == 0 and not fronted,
+            content=index == len(joints),
+            after_and=index > 0 and joints[index - 1] == "and",
+            before_and=index < len(joints) and joints[index] == "and",
+        )
+        return self._clauses.clause(words, tense, position)
 
-    def _draw_conjunctions(self, tense: Tense, count: int) -> list[Conjunction]:
-        """Return conjunctions, a different one after each other where there are several."""
+    def _subordinates(
+        self, conjunctions: list[Conjunction], sizes: list[int], tense: Tense
+    ) -> tuple[Subordinate, ...]:
+        """Return the subordinate clauses at the end, one for each conjunction."""
+        return tuple(
+            Subordinate(conjunction, self._clauses.clause(size, tense))
+            for conjunction, size in zip(conjunctions, sizes, strict=True)
+        )
+
+    def _draw_conjunctions(
+        self, tense: Tense, count: int, before: Conjunction | None = None
+    ) -> list[Conjunction]:
+        """Return conjunctions, each another than the one before it where there is a choice."""
         drawn: list[Conjunction] = []
         options = self._conjunctions[tense]
         for _ in range(count):
-            fresh = [each for each in options if each not in drawn[-1:]]
+            fresh = [each for each in options if each != before]
             drawn.append(self._stream.choose(fresh or options))
+            before = drawn[-1]
         return drawn
 
-    def _joints(self, count: int) -> tuple[Literal["and", "but"], ...]:
-        """Return "and", with one "but" among them at most."""
-        joints: list[Literal["and", "but"]] = ["and"] * count
+    def _joints(self, count: int) -> tuple[Joint, ...]:
+        """Return "and" for each place between clauses, with one "but" among them at most."""
+        joints: list[Joint] = ["and"] * count
         if joints and self._style.fronted and self._stream.chance(40):
             joints[self._stream.below(count)] = "but"
         return tuple(joints)
 
     def _with_pronoun(self, words: int, tense: Tense) -> Sentence | None:
-        """Return a sentence in which a pronoun stands for a noun of the clause before it."""
+        """Return a sentence in which a pronoun stands for a noun of the clause before it.
+
+        The two clauses come first, so that no other noun is in sight, and other clauses follow.
+        """
+        stream = self._stream
+        degree: Degree = stream.choose(("", "very", "too", "too", "too", "too"))
+        left = words - (5 if degree else 4)
+        shortest, longest = HOST_BOUNDS
+        alone = left <= longest and (left < shortest + 5 or stream.chance(60))
+        if not alone and not self._style.fronted:
+            return None
+        host_words = left if alone else stream.between(shortest, min(longest, left - 4))
+        pair = self._pronoun_pair(host_words, degree, tense)
+        if pair is None:
+            return None
+        host, described = pair
+        count = 0 if alone else self._number_of_clauses(left - host_words)
+        sizes = share(stream, left - host_words - count, [CLAUSE_BOUNDS] * count)
+        if count > 2 or stream.chance(30):
+            return self._contrast(host, described, sizes, tense)
+        conjunction = self._pronoun_conjunction()
+        others = self._draw_conjunctions(tense, count, conjunction)
+        return Sentence(
+            clauses=(host,),
+            subordinates=(
+                Subordinate(conjunction, described),
+                *self._subordinates(others, sizes, tense),
+            ),
+        )
+
+    def _pronoun_pair(
+        self, words: int, degree: Degree, tense: Tense
+    ) -> tuple[Clause, Clause] | None:
+        """Return a clause and what is said of one of its nouns: "it was too wide"."""
+        for _ in range(PRONOUN_TRIES):
+            host = self._clauses.host(words, tense, Position(timed=True))
+            found = find_antecedent(self._stream, self._selection, host)
+            if found is not None:
+                subject = Pronoun("they" if found.phrase.plural else "it", found.phrase)
+                predicate = Description(found.adjective, degree)
+                return host, Clause(subject=subject, tense=tense, predicate=predicate)
         return None
+
+    def _pronoun_conjunction(self) -> Conjunction:
+        """Return "because", or sometimes "although" if the style and the language have it."""
+        options = self._conjunctions["past"]
+        return "although" if "although" in options and self._stream.chance(20) else "because"
+
+    def _contrast(
+        self, host: Clause, described: Clause, sizes: list[int], tense: Tense
+    ) -> Sentence:
+        """Return "the animal saw the street but it was too wide", and the clauses that follow."""
+        after = self._stream.below(min(2, len(sizes)) + 1)
+        joints: list[Joint] = ["but"]
+        joints += ["and"] * (len(sizes) - after)
+        conjunctions = self._draw_conjunctions(tense, after)
+        mains = [
+            self._main(size, tense, index, joints, fronted=False)
+            for index, size in enumerate(sizes[after:], start=2)
+        ]
+        return Sentence(
+            clauses=(host, described, *mains),
+            joints=tuple(joints),
+            subordinates=self._subordinates(conjunctions, sizes[:after], tense),
+        )

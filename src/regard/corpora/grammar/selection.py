@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import get_args
 
-from regard.corpora.grammar.lexicon import Adjective, Lexicon, Noun
+from regard.corpora.grammar.lexicon import Adjective, Lexicon, Noun, Verb
 from regard.corpora.grammar.tree import Preposition
 
 PERSON = frozenset({"person"})
@@ -13,9 +14,9 @@ LIVING = frozenset({"person", "animal"})
 
 # After verbs of movement "in" and "on" could be place or direction; some take "to" and "from".
 MOTION = frozenset(
-    {"arrive", "climb", "come", "crawl", "depart", "disappear", "emigrate", "enter", "fall",
-     "flee", "fly", "go", "hurry", "jump", "limp", "march", "return", "run", "slip", "stumble",
-     "swim", "travel", "walk"}
+    {"arrive", "climb", "come", "crawl", "cross", "depart", "disappear", "emigrate", "enter",
+     "explore", "fall", "flee", "fly", "go", "hurry", "jump", "leave", "limp", "march", "reach",
+     "return", "run", "slip", "stumble", "swim", "travel", "visit", "walk"}
 )  # fmt: skip
 DIRECTED = frozenset({"come", "go", "hurry", "march", "return", "run", "travel", "walk"})
 # How things are rather than what one does: not done slowly, with someone or at a place.
@@ -25,7 +26,10 @@ STATES = frozenset(
      "recognize", "remember", "resemble", "respect", "survive", "trust", "understand", "want"}
 )  # fmt: skip
 # Done at a place, but neither slowly nor together.
-ALONE = frozenset({"find", "hear", "lose", "notice", "see", "sleep", "snore", "wake"})
+ALONE = frozenset(
+    {"breathe", "cough", "fall", "find", "hear", "limp", "lose", "notice", "see", "sigh", "sleep",
+     "slip", "sneeze", "snore", "stumble", "suffer", "sweat", "tremble", "wake", "yawn"}
+)  # fmt: skip
 FOR_SOMEONE = frozenset(
     {"buy", "make", "cook", "bake", "write", "choose", "paint", "build", "sing", "work", "dance",
      "carry", "sell", "fetch", "repair", "draw", "order", "collect", "steal", "open", "close"}
@@ -33,9 +37,10 @@ FOR_SOMEONE = frozenset(
 
 # Nothing is "very round" or "very wooden" in good style.
 UNGRADABLE = frozenset(
-    {"red", "green", "black", "white", "blue", "yellow", "brown", "grey", "gray", "wooden", "dead",
-     "round", "square", "married", "blind", "deaf", "empty", "foreign", "golden", "French",
-     "German", "English", "perfect", "pink", "orange", "purple", "violet"}
+    {"black", "blind", "blond", "blue", "brown", "central", "dead", "deaf", "empty", "foreign",
+     "golden", "green", "grey", "injured", "married", "medieval", "official", "orange", "perfect",
+     "pink", "purple", "red", "rotten", "round", "secret", "square", "tame", "white", "wooden",
+     "yellow"}
 )  # fmt: skip
 
 NEAR_PLACES = frozenset({"bridge", "forest", "lake", "park", "river", "station"})
@@ -43,12 +48,12 @@ IN_PLACES = frozenset(
     {"garden", "city", "village", "park", "forest", "town", "kitchen", "room", "valley", "desert",
      "jungle", "cave", "cellar", "country"}
 )  # fmt: skip
-NOT_INSIDE = frozenset({"bridge", "wall", "tower", "fence", "monument", "roof"})
+NOT_INSIDE = frozenset({"bridge", "farm", "fence", "monument", "roof", "wall"})
 ON_NOUNS = frozenset(
-    {"street", "table", "bridge", "chair", "bed", "roof", "mountain", "island", "hill", "road",
-     "sofa", "carpet", "bench", "field", "meadow", "ship", "boat", "horse", "path", "square"}
+    {"boat", "bridge", "farm", "field", "hill", "island", "meadow", "mountain", "path", "road",
+     "roof", "ship", "square", "street"}
 )  # fmt: skip
-UNDER_NOUNS = frozenset({"table", "bridge", "bed", "tree", "chair", "roof", "sofa", "bench"})
+UNDER_NOUNS = frozenset({"bridge", "tree", "oak", "birch", "palm"})
 PREPOSITIONS: tuple[Preposition, ...] = get_args(Preposition)
 
 
@@ -76,6 +81,7 @@ class Selection:
             kind: tuple(each for each in self.adjectives[kind] if each.english not in UNGRADABLE)
             for kind in kinds
         }
+        self.hosts = tuple(_hosts(self.transitive))
         self.acting = {
             kind: tuple(verb for verb in verbs if kind in verb.subjects) for kind in kinds
         }
@@ -98,6 +104,21 @@ class Selection:
             found = tuple(noun for noun in self.all_nouns if noun.kind in kinds)
             self._nouns_of[kinds] = found
         return found
+
+
+def _hosts(verbs: Iterable[Verb]) -> Iterator[Verb]:
+    """Yield verbs narrowed to things "it" can stand for: as both parts, or as their object.
+
+    Those with two come more often, because there the pronoun has a choice.
+    """
+    for verb in verbs:
+        objects = verb.objects - PERSON
+        things = verb.subjects - PERSON
+        if objects and things:
+            both = replace(verb, subjects=things, objects=objects)
+            yield from (both,) * 6
+        if objects and verb.subjects & PERSON:
+            yield replace(verb, subjects=PERSON, objects=objects)
 
 
 def fitting(adjectives: Iterable[Adjective], kind: str) -> tuple[Adjective, ...]:

@@ -18,6 +18,7 @@ class Style:
     conjunctions: tuple[Conjunction, ...]
     numerals: bool
     pronouns: bool
+    pronoun_percent: int
     modals: bool
     adverbs: bool
     relatives: bool
@@ -31,11 +32,12 @@ MARKED: tuple[Determiner, ...] = ("this", "this", "my", "his", "her", "our", "th
 FULL = Style(
     determiners=COMMON + MARKED,
     subject_determiners=(*COMMON, *MARKED, "every"),
-    places=("in", "in", "in", "on", "on", "near", "behind", "beside", "under"),
+    places=("in", "in", "in", "in", "on", "near", "near", "behind", "beside", "under"),
     company=("with", "with", "without"),
     conjunctions=("because", "because", "because", "although", "if", "before", "while"),
     numerals=True,
     pronouns=True,
+    pronoun_percent=16,
     modals=True,
     adverbs=True,
     relatives=True,
@@ -50,6 +52,7 @@ SMALL = Style(
     conjunctions=("because",),
     numerals=False,
     pronouns=False,
+    pronoun_percent=25,
     modals=False,
     adverbs=False,
     relatives=False,
