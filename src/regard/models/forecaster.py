@@ -73,7 +73,7 @@ class Forecaster(nn.Module):
         return {**found, "context": context, "output": self.predict(context)}
 
     def wiring(self) -> list[Wire]:
-        """Return the layers as the summaries of Keras list them: output shape, and what feeds each."""
+        """Return the layers as Keras lists them: output shape, and what feeds each."""
         hidden, horizon = self.dense.in_features, self.dense.out_features
         source = f"input ({self.window}, 1)"
         if self.attention is None:  # only the last state is handed on
