@@ -11,7 +11,7 @@ from regard.attention.repeated import mixture, product, repeated
 def loop(start: Tensor, matrix: Tensor, steps: int) -> Tensor:
     state = start
     for _ in range(steps):
-        state = torch.tanh(mixture(product(state, matrix), matrix))
+        state = torch.tanh(mixture(product(state, matrix, product(state.sin(), matrix)), matrix))
     return state
 
 

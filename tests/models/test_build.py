@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
 from regard.models.build import TRANSLATORS, build_translator
@@ -23,6 +24,25 @@ def test_every_family_of_the_settings_can_be_built() -> None:
         # W, U and v of the additive score: 6 * 6 + 6 * 6 + 6
         ({"attention": "additive"}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 72 + 70 + 78),
         ({"bidirectional": False}, 80 + 2 * (24 * 10 + 24) + 72 + 70),
+        # h^T W s: 6 * 6
+        ({"attention": "bilinear"}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 72 + 70 + 36),
+        # W^q, W^k, W^v: 3 * 6 * 6
+        ({"attention": "parameterised"}, 80 + 2 * (12 * 7 + 12) + (24 * 10 + 24) + 72 + 70 + 108),
+        # the decoder reads 6 features more, and its readout has 4 + 6 + 6 inputs
+        ({"decoder": "bahdanau"}, 80 + 2 * (12 * 7 + 12) + (24 * 16 + 24) + 96 + 70),
+        ({"input_feeding": True}, 80 + 2 * (12 * 7 + 12) + (24 * 16 + 24) + 72 + 70),
+        # two gates without bias
+        ({"cell": "gated"}, 80 + 2 * (6 * 7) + 12 * 10 + 72 + 70),
+        # no word vectors: 10 inputs; no attention
+        (
+            {"one_hot": True, "attention": "none", "bidirectional": False},
+            2 * (24 * 16 + 24) + 70,
+        ),
+        # one recurrent matrix of 6 * 6, and an output of 12 * 10 without bias
+        (
+            {"cell": "tanh", "decoder": "shared", "bidirectional": False},
+            80 + 2 * (6 * 4 + 6) + 36 + 120,
+        ),
         ({"cell": "tanh", "bidirectional": False}, 80 + 2 * (6 * 10 + 6) + 72 + 70),
     ],
 )
@@ -47,3 +67,17 @@ def test_an_unknown_attention_is_named_with_the_nearest() -> None:
     message = "Unknown model.attention 'addditive'. Did you mean 'additive'?"
     with pytest.raises(SettingsError, match=message):
         build_translator(settings, source_vocab=10, target_vocab=10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attention": "multi-head", "hidden": 6, "heads": 4}, r"hidden \(6\).*heads \(4\)"),
+        ({"input_feeding": True, "attention": "none"}, 'input_feeding needs decoder = "luong"'),
+        ({"input_feeding": True, "decoder": "bahdanau"}, 'given: decoder "bahdanau"'),
+        ({"decoder": "shared"}, 'decoder = "shared" needs bidirectional = false'),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        RecurrentSettings.model_validate(changes)

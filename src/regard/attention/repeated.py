@@ -25,13 +25,15 @@ def repeated(matrix: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 
 def product(
-    left: Float[Tensor, "*left columns"], matrix: Float[Tensor, "*batch rows columns"]
+    left: Float[Tensor, "*left columns"],
+    matrix: Float[Tensor, "*batch rows columns"],
+    plus: Float[Tensor, "*left rows"] | None = None,
 ) -> Float[Tensor, "*left rows"]:
-    """Return x M^T, as nn.Linear and dot scores have it."""
+    """Return x M^T, as nn.Linear and dot scores have it, plus what is to be added."""
     if _is_repeated(matrix):
-        result: Tensor = _Product.apply(left, matrix, True)  # type: ignore[no-untyped-call]
+        result: Tensor = _Product.apply(left, matrix, plus, True)  # type: ignore[no-untyped-call]
         return result
-    return left @ matrix.mT
+    return _multiply(left, matrix.mT, plus)
 
 
 def mixture(
@@ -39,7 +41,7 @@ def mixture(
 ) -> Float[Tensor, "*left columns"]:
     """Return x M: the rows of the matrix, mixed with these weights."""
     if _is_repeated(matrix):
-        result: Tensor = _Product.apply(left, matrix, False)  # type: ignore[no-untyped-call]
+        result: Tensor = _Product.apply(left, matrix, None, False)  # type: ignore[no-untyped-call]
         return result
     return left @ matrix
 
@@ -47,6 +49,12 @@ def mixture(
 def _is_repeated(matrix: Tensor) -> bool:
     # The graph node of an anchored matrix is the one that holds its tape.
     return hasattr(matrix.grad_fn, "regard_tape")
+
+
+def _multiply(left: Tensor, right: Tensor, plus: Tensor | None) -> Tensor:
+    if plus is None:
+        return left @ right
+    return torch.addmm(plus, left, right) if left.dim() == 2 else plus + left @ right
 
 
 class _Anchor(torch.autograd.Function):
@@ -76,19 +84,22 @@ class _Product(torch.autograd.Function):
     """One step's product; the gradient of the matrix is left to the anchor."""
 
     @staticmethod
-    def forward(ctx: Any, left: Tensor, matrix: Tensor, transposed: bool) -> Tensor:
+    def forward(
+        ctx: Any, left: Tensor, matrix: Tensor, plus: Tensor | None, transposed: bool
+    ) -> Tensor:
         ctx.save_for_backward(left, matrix)
         ctx.transposed = transposed
         ctx.tape_holder = matrix.grad_fn
-        return left @ (matrix.mT if transposed else matrix)
+        return _multiply(left, matrix.mT if transposed else matrix, plus)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
         left, matrix = ctx.saved_tensors
         (gradient,) = gradients
         tape: Tape = ctx.tape_holder.regard_tape
+        of_plus = gradient if ctx.needs_input_grad[2] else None
         if ctx.transposed:
             tape.append((gradient, left))
-            return gradient @ matrix, None, None
+            return gradient @ matrix, None, of_plus, None
         tape.append((left, gradient))
-        return gradient @ matrix.mT, None, None
+        return gradient @ matrix.mT, None, of_plus, None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from torch import nn
 
+from regard.attention.lookup import Lookup
 from regard.attention.scores import SCORES
 from regard.base.specials import PAD
 from regard.models.translator import Translator
+from regard.recurrent.bahdanau import BahdanauDecoder
 from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.decoder import RecurrentDecoder
 from regard.recurrent.encoder import RecurrentEncoder
+from regard.recurrent.luong import LuongDecoder
+from regard.recurrent.one_hot import OneHot
+from regard.recurrent.shared import share_recurrence
 from regard.settings.model import RecurrentSettings
 from regard.settings.suggest import require_known
 
@@ -30,32 +33,107 @@ def build_recurrent_translator(
     settings: RecurrentSettings, *, source_vocab: int, target_vocab: int
 ) -> Translator[Any]:
     """Return a recurrent encoder-decoder, with attention unless it is set to "none"."""
-    hidden, width, dropout = settings.hidden, settings.embedding, settings.dropout
-    stack = partial(
-        RecurrentStack,
-        kind=settings.cell,
-        input_dim=width,
-        hidden=hidden,
-        layers=settings.layers,
-        dropout=dropout,
-    )
     require_known(settings.attention, ["none", *SCORES], what="model.attention")
+    encoder = RecurrentEncoder(
+        embedding=_embedding(settings, source_vocab),
+        stack=_stack(settings, source_vocab, bidirectional=settings.bidirectional),
+        dropout=settings.dropout,
+    )
+    return RECURRENT_DECODERS[settings.decoder](settings, encoder, target_vocab)
+
+
+def _luong_translator(
+    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
+) -> Translator[Any]:
+    """Return a translator that looks back after each state update."""
+    hidden, feeds = settings.hidden, settings.input_feeding
     attends = settings.attention != "none"
     return Translator(
-        encoder=RecurrentEncoder(
-            embedding=nn.Embedding(source_vocab, width, padding_idx=PAD),
-            stack=stack(bidirectional=settings.bidirectional),
-            dropout=dropout,
-        ),
-        decoder=RecurrentDecoder(
-            embedding=nn.Embedding(target_vocab, width, padding_idx=PAD),
-            stack=stack(),
-            score=SCORES[settings.attention](query_dim=hidden, key_dim=hidden) if attends else None,
+        encoder=encoder,
+        decoder=LuongDecoder(
+            embedding=_embedding(settings, vocab),
+            stack=_stack(settings, vocab, extra=hidden if feeds else 0),
+            lookup=_lookup(settings),
             combine=nn.Linear(2 * hidden, hidden, bias=False) if attends else None,
-            dropout=dropout,
+            input_feeding=feeds,
+            dropout=settings.dropout,
         ),
-        projection=nn.Linear(hidden, target_vocab),
+        projection=nn.Linear(hidden, vocab),
     )
 
 
+def _bahdanau_translator(
+    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
+) -> Translator[Any]:
+    """Return a translator that looks back before each state update."""
+    hidden, width = settings.hidden, _width(settings, vocab)
+    return Translator(
+        encoder=encoder,
+        decoder=BahdanauDecoder(
+            embedding=_embedding(settings, vocab),
+            stack=_stack(settings, vocab, extra=hidden),
+            lookup=_lookup(settings),
+            readout=nn.Linear(width + 2 * hidden, hidden, bias=False),
+            dropout=settings.dropout,
+        ),
+        projection=nn.Linear(hidden, vocab),
+    )
+
+
+def _shared_translator(
+    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
+) -> Translator[Any]:
+    """Return a translator with one recurrent matrix: y(t) = softmax(W^o [y^d(t); y^a(t)])."""
+    attends = settings.attention != "none"
+    decoder = LuongDecoder(
+        embedding=_embedding(settings, vocab),
+        stack=_stack(settings, vocab),
+        lookup=_lookup(settings),
+        combine=None,
+        dropout=settings.dropout,
+    )
+    share_recurrence(encoder.stack, decoder.stack)
+    width = 2 * settings.hidden if attends else settings.hidden
+    return Translator(
+        encoder=encoder, decoder=decoder, projection=nn.Linear(width, vocab, bias=False)
+    )
+
+
+def _width(settings: RecurrentSettings, vocab: int) -> int:
+    return vocab if settings.one_hot else settings.embedding
+
+
+def _embedding(settings: RecurrentSettings, vocab: int) -> nn.Module:
+    if settings.one_hot:
+        return OneHot(vocab=vocab)
+    return nn.Embedding(vocab, settings.embedding, padding_idx=PAD)
+
+
+def _stack(
+    settings: RecurrentSettings, vocab: int, *, extra: int = 0, bidirectional: bool = False
+) -> RecurrentStack:
+    """Return the layers that read a vocabulary's symbols, and beside them so many features."""
+    return RecurrentStack(
+        kind=settings.cell,
+        input_dim=_width(settings, vocab) + extra,
+        hidden=settings.hidden,
+        layers=settings.layers,
+        bidirectional=bidirectional,
+        dropout=settings.dropout,
+    )
+
+
+def _lookup(settings: RecurrentSettings) -> Lookup | None:
+    if settings.attention == "none":
+        return None
+    width = settings.hidden
+    score = SCORES[settings.attention](query_dim=width, key_dim=width, heads=settings.heads)
+    return Lookup(score=score)
+
+
+RECURRENT_DECODERS = {
+    "luong": _luong_translator,
+    "bahdanau": _bahdanau_translator,
+    "shared": _shared_translator,
+}
 TRANSLATORS = {"recurrent": build_recurrent_translator}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from regard.attention.dropout import Dropout
 from regard.base.results import Encoded
 from regard.base.shapes import Bool, Int, Tensor
 from regard.recurrent.cells import CellState, RecurrentStack
@@ -12,11 +13,11 @@ from regard.recurrent.cells import CellState, RecurrentStack
 class RecurrentEncoder(nn.Module):
     """Reads the source in both directions (Bahdanau et al. 2015, section 3.2) or in one."""
 
-    def __init__(self, *, embedding: nn.Embedding, stack: RecurrentStack, dropout: float = 0.0):
+    def __init__(self, *, embedding: nn.Module, stack: RecurrentStack, dropout: float = 0.0):
         super().__init__()
         self.embedding = embedding
         self.stack = stack
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]

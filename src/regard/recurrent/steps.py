@@ -58,7 +58,7 @@ def read_steps(
 
 def _tanh_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepState:
     (h,) = state
-    return (torch.tanh(projected + product(h, cell.state_weights)),)
+    return (torch.tanh(product(h, cell.state_weights, projected)),)
 
 
 def _gru_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepState:
@@ -76,13 +76,13 @@ def _gru_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepStat
 
 def _gated_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepState:
     (s,) = state
-    g, candidate = (projected + product(s, cell.state_weights)).chunk(2, dim=1)
+    g, candidate = product(s, cell.state_weights, projected).chunk(2, dim=1)
     return (torch.lerp(s, torch.tanh(candidate), torch.sigmoid(g)),)  # (1-g) s + g s~
 
 
 def _lstm_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepState:
     h, c = state
-    gates = projected + product(h, cell.state_weights)
+    gates = product(h, cell.state_weights, projected)
     after: StepState = _LstmGates.apply(gates, c)  # type: ignore[no-untyped-call]
     return after
 

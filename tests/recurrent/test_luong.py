@@ -4,18 +4,19 @@ import pytest
 import torch
 from torch import nn
 
+from regard.attention.lookup import Lookup
 from regard.attention.scores import DotScore
 from regard.base.results import Encoded
 from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.decoder import RecurrentDecoder
+from regard.recurrent.luong import LuongDecoder
 
 
-def decoder(*, attends: bool) -> RecurrentDecoder:
+def decoder(*, attends: bool) -> LuongDecoder:
     torch.manual_seed(1)
-    return RecurrentDecoder(
+    return LuongDecoder(
         embedding=nn.Embedding(9, 5),
         stack=RecurrentStack(kind="gru", input_dim=5, hidden=8),
-        score=DotScore(query_dim=8, key_dim=8) if attends else None,
+        lookup=Lookup(score=DotScore(query_dim=8, key_dim=8)) if attends else None,
         combine=nn.Linear(16, 8, bias=False) if attends else None,
     ).eval()
 
