@@ -53,8 +53,8 @@ def layer_table(model: nn.Module) -> list[LayerRow]:
 
 
 def parameter_count(model: nn.Module) -> int:
-    """Return how many numbers training may change."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+    """Return how many numbers the model has learned or will learn."""
+    return sum(p.numel() for p in model.parameters())
 
 
 def _row(
