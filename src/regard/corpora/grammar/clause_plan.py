@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from regard.corpora.grammar.lexicon import Adverb, Verb
 from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.selection import (
-    ALONE,
     DIRECTED,
     FOR_SOMEONE,
-    MOTION,
-    STATES,
+    NO_MANNER,
+    NO_PLACE,
     Selection,
 )
 from regard.corpora.grammar.style import Style
 from regard.corpora.grammar.tree import Modal, Preposition, Tense
 
+DIRECTIONS: tuple[Preposition, ...] = ("to", "to", "from")
 MODALS: dict[Tense, tuple[Modal, ...]] = {
     "present": ("can", "must", "should", "want"),
     "past": ("want",),
@@ -52,6 +52,7 @@ def draw_plan(
     keep: int,
     tense: Tense,
     timed: bool,
+    affirmative: bool,
     living: bool,
     relative: bool,
 ) -> Plan:
@@ -68,7 +69,7 @@ def draw_plan(
             plan.modal = modal
             plan.words -= cost
     # "must not" forbids, which is another verb in German and French.
-    if plan.modal != "must" and stream.chance(24):
+    if plan.modal != "must" and not affirmative and stream.chance(24):
         cost = 1 if plan.modal in ("can", "should") else 2
         if plan.words - cost >= keep:
             plan.negated = True
@@ -80,8 +81,8 @@ def draw_plan(
             selection,
             tense=tense,
             timed=timed,
-            manner=living and not relative and verb.english not in STATES | ALONE,
-            place=not relative and verb.english not in STATES | MOTION,
+            manner=living and not relative and verb.english not in NO_MANNER,
+            place=not relative and verb.english not in NO_PLACE,
         )
     return plan
 
@@ -121,12 +122,11 @@ def phrase_options(
 ) -> list[tuple[Preposition, ...]]:
     """Return the prepositions that may follow: first those of company, then those of place."""
     options: list[tuple[Preposition, ...]] = []
-    if verb.english in STATES:
-        return options
-    if living and verb.english not in ALONE:
-        options.append((*style.company, "for") if verb.english in FOR_SOMEONE else style.company)
-    if verb.english in DIRECTED:
-        options.append(("to", "to", "from"))
-    elif plan.place is None and verb.english not in MOTION:
+    name = verb.english
+    if living and name not in NO_MANNER:
+        options.append(style.company_or_for if name in FOR_SOMEONE else style.company)
+    if name in DIRECTED:
+        options.append(DIRECTIONS)
+    elif plan.place is None and name not in NO_PLACE:
         options.append(style.places)
     return options

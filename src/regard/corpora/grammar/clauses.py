@@ -51,12 +51,14 @@ class Gap(NamedTuple):
 class Position:
     """Where a clause stands, and what it may therefore hold.
 
-    `timed` allows an adverb of time, `content` a that-clause, `they` the pronoun without a noun.
+    `timed` allows an adverb of time, `affirmative` forbids negation, `content` allows a
+    that-clause, and `they` that pronoun without a noun for it.
     Beside an "and" between clauses no noun phrases are joined by another one: it would be unclear
     which of them joins the clauses. In a relative clause, `gap` is what it describes.
     """
 
     timed: bool = False
+    affirmative: bool = False
     content: bool = False
     they: bool = False
     after_and: bool = False
@@ -99,8 +101,8 @@ class Clauses:
         stream = self._stream
         if position.content and words >= 7 and self._style.contents and stream.chance(18):
             return self._saying(words, tense)
-        if words <= LIGHT + 4 and stream.chance(20):
-            return self._copula(words, tense)
+        if words <= LIGHT + 3 and stream.chance(20):
+            return self._copula(words, tense, affirmative=position.affirmative)
         return self.action(words, tense, position)
 
     def action(self, words: int, tense: Tense, position: Position = INNER) -> Clause:
@@ -137,12 +139,21 @@ class Clauses:
         nouns = self._selection.nouns(PERSON)
         return self._noun_phrases.light(nouns, words, self._style.determiners)
 
-    def _copula(self, words: int, tense: Tense, gap: RelativePronoun | None = None) -> Clause:
+    def _copula(
+        self,
+        words: int,
+        tense: Tense,
+        *,
+        gap: RelativePronoun | None = None,
+        affirmative: bool = False,
+    ) -> Clause:
         """Return "someone is tired", with "not" and a degree where there is room."""
         stream = self._stream
-        fewest = max(2, words - LIGHT) if gap is None else words - 1
-        predicate = stream.between(fewest, min(4, words - 1))
-        negated = predicate == 4 or (predicate == 3 and stream.chance(40))
+        longest = min(3 if affirmative else 4, words - 1)
+        predicate = words - 1
+        if gap is None:
+            predicate = stream.between(max(2, words - LIGHT), longest)
+        negated = predicate == 4 or (predicate == 3 and not affirmative and stream.chance(40))
         degree = predicate - negated == 3
         if gap is None:
             subject, kind = self._described(words - predicate)
@@ -180,6 +191,7 @@ class Clauses:
             keep=parts,
             tense=tense,
             timed=position.timed,
+            affirmative=position.affirmative,
             living=acting <= LIVING,
             relative=gap is not None,
         )
@@ -324,7 +336,7 @@ class Clauses:
         stream = self._stream
         kind = pronoun.noun.kind
         if words <= 5 and stream.chance(25):
-            return self._copula(words, tense, pronoun)
+            return self._copula(words, tense, gap=pronoun)
         acting, undergoing = self._selection.acting[kind], self._selection.undergoing[kind]
         as_subject = Position(gap=Gap(pronoun, "subject"))
         as_object = Position(gap=Gap(pronoun, "object"))

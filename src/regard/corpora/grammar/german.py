@@ -12,6 +12,7 @@ from regard.corpora.grammar.german_forms import (
     CONTRACTIONS,
     DEGREES,
     MODALS,
+    NUMERALS,
     PREPOSITIONS,
     PRONOUNS,
     RELATIVE,
@@ -144,7 +145,7 @@ def _middle(clause: Clause) -> list[Token]:
     """Return what stands between the verbs.
 
     What is known comes early and what is new late: pronouns and definite objects, time, frequency,
-    "nicht", manner, then indefinite or long objects, place, and predicate adjectives.
+    "nicht", manner, place, then indefinite or long objects, phrases, and predicate adjectives.
     """
     tokens: list[Token] = []
     thing = clause.object if not isinstance(clause.object, RelativePronoun) else None
@@ -157,13 +158,12 @@ def _middle(clause: Clause) -> list[Token]:
             tokens += words(adverb.german, (clause, role))
     if clause.negated and not negated_object:
         tokens.append(Token("nicht", ((clause, "not"),)))
-    if clause.manner is not None:
-        tokens += words(clause.manner.german, (clause, "manner"))
+    for adverb, role in ((clause.manner, "manner"), (clause.place, "place")):
+        if adverb is not None:
+            tokens += words(adverb.german, (clause, role))
     if thing is not None and not light:
         denial = (clause, "not") if negated_object else None
         tokens += _nominal(thing, _object_case(clause), denial=denial)
-    if clause.place is not None:
-        tokens += words(clause.place.german, (clause, "place"))
     for phrase in clause.phrases:
         tokens += _prepositional(phrase)
     if clause.predicate is not None:
@@ -178,7 +178,8 @@ def _light(thing: Nominal) -> bool:
     if isinstance(thing, Coordination):
         return _light(thing.first) and _light(thing.second)
     if isinstance(thing, NounPhrase):
-        return not thing.indefinite and thing.relative is None
+        new = thing.indefinite or thing.determiner in NUMERALS
+        return not new and thing.relative is None
     return True
 
 

@@ -8,8 +8,9 @@ at a time is far quicker than one by one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import shake_128
+from itertools import chain, count
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -21,20 +22,10 @@ UNPACK = struct.Struct(f"<{BLOCK}I").unpack
 class RandomStream:
     """Whole numbers drawn from SHAKE-128 over seed and block number."""
 
-    __slots__ = ("_block", "_numbers", "_seed")
+    __slots__ = ("_next",)
 
     def __init__(self, seed: int):
-        self._seed = seed
-        self._block = 0
-        self._numbers: list[int] = []
-
-    def _next(self) -> int:
-        """Return the next 32 random bits."""
-        if not self._numbers:
-            digest = shake_128(f"{self._seed}:{self._block}".encode()).digest(4 * BLOCK)
-            self._numbers = list(UNPACK(digest))
-            self._block += 1
-        return self._numbers.pop()
+        self._next: Callable[[], int] = chain.from_iterable(_blocks(seed)).__next__
 
     def below(self, limit: int) -> int:
         """Return a whole number from 0 to `limit` - 1."""
@@ -51,3 +42,9 @@ class RandomStream:
     def choose(self, items: Sequence[Item]) -> Item:
         """Return one of the items, each as likely as the others."""
         return items[(self._next() * len(items)) >> 32]
+
+
+def _blocks(seed: int) -> Iterator[tuple[int, ...]]:
+    """Yield blocks of 32-bit numbers without end."""
+    for block in count():
+        yield UNPACK(shake_128(f"{seed}:{block}".encode()).digest(4 * BLOCK))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from regard.corpora.grammar.antecedents import find_antecedent
-from regard.corpora.grammar.clauses import INNER, LONGEST_CLAUSE, Clauses, Position
+from regard.corpora.grammar.clauses import LONGEST_CLAUSE, Clauses, Position
 from regard.corpora.grammar.lexicon import Lexicon
 from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.realise import Language
@@ -68,7 +68,7 @@ class Sampler:
         joints = self._joints(mains - 1)
         first = None
         if fronted:
-            first = Subordinate(conjunctions.pop(), self._clauses.clause(sizes.pop(), tense, INNER))
+            first = self._subordinate(conjunctions.pop(), sizes.pop(), tense)
         return Sentence(
             clauses=tuple(
                 self._main(sizes.pop(), tense, index, joints, fronted=fronted)
@@ -102,12 +102,17 @@ class Sampler:
         )
         return self._clauses.clause(words, tense, position)
 
+    def _subordinate(self, conjunction: Conjunction, words: int, tense: Tense) -> Subordinate:
+        """Return a subordinate clause; "before it did not rain" would be neither here nor there."""
+        position = Position(affirmative=conjunction == "before")
+        return Subordinate(conjunction, self._clauses.clause(words, tense, position))
+
     def _subordinates(
         self, conjunctions: list[Conjunction], sizes: list[int], tense: Tense
     ) -> tuple[Subordinate, ...]:
         """Return the subordinate clauses at the end, one for each conjunction."""
         return tuple(
-            Subordinate(conjunction, self._clauses.clause(size, tense))
+            self._subordinate(conjunction, size, tense)
             for conjunction, size in zip(conjunctions, sizes, strict=True)
         )
 

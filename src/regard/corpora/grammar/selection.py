@@ -27,9 +27,12 @@ STATES = frozenset(
 )  # fmt: skip
 # Done at a place, but neither slowly nor together.
 ALONE = frozenset(
-    {"breathe", "cough", "fall", "find", "hear", "limp", "lose", "notice", "see", "sigh", "sleep",
-     "slip", "sneeze", "snore", "stumble", "suffer", "sweat", "tremble", "wake", "yawn"}
+    {"breathe", "congratulate", "cough", "fall", "find", "hear", "limp", "lose", "notice", "see",
+     "sigh", "sleep", "slip", "sneeze", "snore", "stumble", "suffer", "sweat", "threaten",
+     "tremble", "wake", "yawn"}
 )  # fmt: skip
+NO_MANNER = STATES | ALONE
+NO_PLACE = STATES | MOTION
 FOR_SOMEONE = frozenset(
     {"buy", "make", "cook", "bake", "write", "choose", "paint", "build", "sing", "work", "dance",
      "carry", "sell", "fetch", "repair", "draw", "order", "collect", "steal", "open", "close"}
@@ -43,17 +46,19 @@ UNGRADABLE = frozenset(
      "yellow"}
 )  # fmt: skip
 
-NEAR_PLACES = frozenset({"bridge", "forest", "lake", "park", "river", "station"})
+# Not "on the market" or "in the street": these take another preposition in German or French.
 IN_PLACES = frozenset(
-    {"garden", "city", "village", "park", "forest", "town", "kitchen", "room", "valley", "desert",
-     "jungle", "cave", "cellar", "country"}
+    {"alley", "bay", "canyon", "capital", "cave", "city", "courtyard", "desert", "forest",
+     "garden", "harbour", "jungle", "orchard", "park", "region", "swamp", "tunnel", "valley",
+     "village", "vineyard", "zoo"}
 )  # fmt: skip
 NOT_INSIDE = frozenset({"bridge", "farm", "fence", "monument", "roof", "wall"})
 ON_NOUNS = frozenset(
-    {"boat", "bridge", "farm", "field", "hill", "island", "meadow", "mountain", "path", "road",
+    {"boat", "bridge", "farm", "field", "hill", "island", "meadow", "mountain", "raft", "road",
      "roof", "ship", "square", "street"}
 )  # fmt: skip
-UNDER_NOUNS = frozenset({"bridge", "tree", "oak", "birch", "palm"})
+NEAR_PLACES = frozenset({"bridge", "forest", "harbour", "lake", "park", "pond", "river", "square"})
+TREES = frozenset({"birch", "bush", "fir", "hedge", "maple", "oak", "tree"})
 PREPOSITIONS: tuple[Preposition, ...] = get_args(Preposition)
 
 
@@ -138,7 +143,7 @@ def fits(preposition: Preposition, noun: Noun) -> bool:
     if preposition == "on":
         return noun.english in ON_NOUNS
     if preposition == "under":
-        return noun.english in UNDER_NOUNS
+        return noun.english in TREES or noun.english == "bridge"
     if preposition == "near":
-        return noun.kind in ("building", "plant") or noun.english in NEAR_PLACES
-    return noun.kind in ("building", "plant", "vehicle", "person")
+        return noun.kind == "building" or noun.english in TREES | NEAR_PLACES
+    return noun.kind in ("building", "vehicle", "person") or noun.english in TREES

@@ -15,6 +15,7 @@ class Style:
     subject_determiners: tuple[Determiner, ...]
     places: tuple[Preposition, ...]
     company: tuple[Preposition, ...]
+    company_or_for: tuple[Preposition, ...]
     conjunctions: tuple[Conjunction, ...]
     numerals: bool
     pronouns: bool
@@ -34,6 +35,7 @@ FULL = Style(
     subject_determiners=(*COMMON, *MARKED, "every"),
     places=("in", "in", "in", "in", "on", "near", "near", "behind", "beside", "under"),
     company=("with", "with", "without"),
+    company_or_for=("with", "without", "for", "for"),
     conjunctions=("because", "because", "because", "although", "if", "before", "while"),
     numerals=True,
     pronouns=True,
@@ -49,6 +51,7 @@ SMALL = Style(
     subject_determiners=("the", "the", "the", "a", ""),
     places=("in", "near", "behind"),
     company=("with",),
+    company_or_for=("with", "for"),
     conjunctions=("because",),
     numerals=False,
     pronouns=False,
