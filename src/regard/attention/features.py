@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from regard.attention.edges import Edges, drop, neighbour_sum
-from regard.base.shapes import Float, Tensor
+from regard.base.shapes import Float, Int, Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,15 @@ class SparseFeatures:
 
 
 Features: TypeAlias = Float[Tensor, "nodes features"] | SparseFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInput:
+    """What a model of a graph reads: features, edges, and the type of each edge."""
+
+    features: Features
+    edges: Edges
+    edge_types: Int[Tensor, "edges"]
 
 
 class NodeLinear(nn.Module):
@@ -68,6 +77,5 @@ def dense(features: Features) -> Float[Tensor, "nodes features"]:
     """Return the features as a full matrix."""
     if isinstance(features, Tensor):
         return features
-    full = torch.zeros(features.shape)
-    full[features.entries.target, features.entries.source] = features.values
-    return full
+    place = features.entries.target, features.entries.source
+    return torch.zeros(features.shape).index_put(place, features.values, accumulate=True)

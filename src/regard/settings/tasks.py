@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from regard.settings.forecast import ForecastRecipe
+from regard.settings.graph import GraphRecipe
 from regard.settings.schema import Recipe
 from regard.settings.translation import TranslationRecipe
 
 TASKS: dict[str, type[Recipe]] = {
     "translate": TranslationRecipe,
     "forecast": ForecastRecipe,
+    "classify-nodes": GraphRecipe,
 }

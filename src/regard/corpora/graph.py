@@ -1,0 +1,237 @@
+"""Graphs with features and classes for their nodes, checked, and split into parts.
+
+What counts as an edge: duplicates count once; self-loops of a file are left out, because
+`neighbourhoods` gives every node one of its own; in an undirected graph each edge leads both ways,
+in a directed one the target hears from the source. A node without edges hears only from itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.base.errors import DataError, SettingsError
+
+UNLABELLED = -1
+EDGE_TYPES = ("given", "reversed", "self-loop")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMatrix:
+    """The entries of a nodes x features matrix that are not zero, row by row (CSR)."""
+
+    starts: Int[np.ndarray, "boundaries"]
+    columns: Int[np.ndarray, "entries"]
+    values: Float[np.ndarray, "entries"]
+    width: int
+
+    @classmethod
+    def from_dense(cls, matrix: Float[np.ndarray, "nodes features"]) -> FeatureMatrix:
+        """Return a full matrix as its entries."""
+        rows, columns = np.nonzero(matrix)
+        counts = np.bincount(rows, minlength=len(matrix))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(starts, columns.astype(np.int64), matrix[rows, columns], matrix.shape[1])
+
+    @property
+    def rows(self) -> Int[np.ndarray, "entries"]:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def normalised(self) -> FeatureMatrix:
+        """Return the matrix with rows that sum to one; rows that sum to zero stay as they are."""
+        sums = np.bincount(self.rows, weights=self.values, minlength=len(self.starts) - 1)
+        sums[sums == 0] = 1.0
+        return replace(self, values=(self.values / sums[self.rows]).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which nodes to learn from, to choose the model by, and to test on."""
+
+    train: Int[np.ndarray, "train"]
+    valid: Int[np.ndarray, "valid"]
+    test: Int[np.ndarray, "test"]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes with features and classes (-1: not known), and the edges as they were given."""
+
+    features: FeatureMatrix
+    labels: Int[np.ndarray, "nodes"]
+    pairs: Int[np.ndarray, "2 edges"]
+    classes: tuple[str, ...]
+    split: Split | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Return the number of nodes."""
+        return len(self.labels)
+
+    def name(self, node: int) -> str:
+        """Return what a node is called in its file, or its number."""
+        return str(node) if self.names is None else self.names[node]
+
+    def find(self, name: str) -> int:
+        """Return the number of a node that is given by its name or number."""
+        if self.names is not None and name in self.names:
+            return self.names.index(name)
+        if self.names is None and name.isdecimal() and int(name) < self.nodes:
+            return int(name)
+        known = f"0 to {self.nodes - 1}" if self.names is None else f"{self.names[0]}, ..."
+        raise SettingsError(f"There is no node {name!r}; the nodes are {known}.")
+
+    def fingerprint(self) -> str:
+        """Return a short digest that tells one graph, with its split, from another."""
+        digest = hashlib.blake2b(digest_size=16)
+        parts = [self.features.starts, self.features.columns, self.labels, self.pairs]
+        parts += [self.split.train, self.split.valid, self.split.test] if self.split else []
+        for part in parts:
+            digest.update(np.ascontiguousarray(part, dtype=np.int64).tobytes())
+        digest.update(np.ascontiguousarray(self.features.values, dtype=np.float32).tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """Edges as a model reads them, each once, with the type that `EDGE_TYPES` names."""
+
+    source: Int[np.ndarray, "edges"]
+    target: Int[np.ndarray, "edges"]
+    types: Int[np.ndarray, "edges"]
+
+
+def neighbourhoods(graph: Graph, *, undirected: bool, self_loops: bool = True) -> Neighbourhoods:
+    """Return the edges sorted by target and source: each once, with a self-loop for every node."""
+    source, target = (part[graph.pairs[0] != graph.pairs[1]] for part in graph.pairs)
+    own = np.arange(graph.nodes) if self_loops else np.zeros(0, dtype=np.int64)
+    sources = [source, target, own] if undirected else [source, own]
+    targets = [target, source, own] if undirected else [target, own]
+    kinds = [0, 1, 2] if undirected else [0, 2]
+    types = np.concatenate(
+        [np.full(len(part), kind) for kind, part in zip(kinds, sources, strict=True)]
+    )
+    keys = np.concatenate(targets) * graph.nodes + np.concatenate(sources)
+    keys, first = np.unique(keys, return_index=True)  # of duplicates the first: a given edge
+    return Neighbourhoods(keys % graph.nodes, keys // graph.nodes, types[first].astype(np.int64))
+
+
+def checked(graph: Graph, *, path: Path) -> Graph:
+    """Return the graph if nothing in it would spoil a training; else say what and where."""
+    _check_features(graph, path)
+    _check_edges(graph, path)
+    if graph.split is not None:
+        _check_split(graph, graph.split, path)
+    return graph
+
+
+def split_at_random(
+    graph: Graph, *, path: Path, per_class: int, valid: int, test: int, seed: int
+) -> Graph:
+    """Return the graph with so many training nodes a class; valid and test share what is left.
+
+    A class with few nodes gives at most half of them to training, and validation takes at most a
+    third of the rest.
+    """
+    random = np.random.default_rng(seed)
+    train: list[int] = []
+    for number in range(len(graph.classes)):
+        own = random.permutation(np.flatnonzero(graph.labels == number))
+        train += own[: min(per_class, max(1, len(own) // 2))].tolist()
+    rest = random.permutation(np.setdiff1d(np.flatnonzero(graph.labels != UNLABELLED), train))
+    valid = min(valid, len(rest) // 3)
+    parts = Split(np.sort(train).astype(np.int64), rest[:valid], rest[valid : valid + test])
+    return checked(replace(graph, split=parts), path=path)
+
+
+def _check_features(graph: Graph, path: Path) -> None:
+    matrix = graph.features
+    if len(matrix.starts) != graph.nodes + 1:
+        _refuse(
+            f"there are features for {len(matrix.starts) - 1} nodes but labels for {graph.nodes}",
+            path,
+            "Give one row of features and one label a node (-1 where the class is not known).",
+        )
+    broken = (
+        matrix.starts[0] != 0
+        or matrix.starts[-1] != len(matrix.columns)
+        or (np.diff(matrix.starts) < 0).any()
+        or len(matrix.columns) != len(matrix.values)
+        or (matrix.columns < 0).any()
+        or (matrix.columns >= matrix.width).any()
+    )
+    if broken:
+        _refuse(
+            "the arrays of the sparse features do not fit together", path, "Write the file again."
+        )
+    wrong = np.flatnonzero(~np.isfinite(matrix.values))
+    if len(wrong):
+        row, column = matrix.rows[wrong[0]], matrix.columns[wrong[0]]
+        _refuse(
+            f"feature {column} of node {graph.name(int(row))} is {matrix.values[wrong[0]]}",
+            path,
+            "Every feature must be a finite number; put 0 where none is known.",
+        )
+
+
+def _check_edges(graph: Graph, path: Path) -> None:
+    outside = (graph.pairs < 0) | (graph.pairs >= graph.nodes)
+    if outside.any():
+        number = int(np.flatnonzero(outside.any(axis=0))[0])
+        node = graph.pairs[:, number][outside[:, number]][0]
+        _refuse(
+            f"edge {number} names node {node}, but the nodes are 0 to {graph.nodes - 1}",
+            path,
+            "Remove the edge, or add the node with its features and label.",
+        )
+
+
+def _check_split(graph: Graph, split: Split, path: Path) -> None:
+    parts = {"training": split.train, "validation": split.valid, "test": split.test}
+    for name, part in parts.items():
+        if not len(part):
+            _refuse(f"the {name} part has no node", path, "Give it some, or data.split=random.")
+        if part.min() < 0 or part.max() >= graph.nodes:
+            _refuse(
+                f"the {name} part names a node outside 0 to {graph.nodes - 1}",
+                path,
+                "Correct the split, or set data.split=random.",
+            )
+        if (graph.labels[part] == UNLABELLED).any():
+            node = part[graph.labels[part] == UNLABELLED][0]
+            _refuse(f"node {node} of the {name} part has no label", path, "Leave it out.")
+    if len(np.intersect1d(split.train, np.concatenate([split.valid, split.test]))):
+        _refuse(
+            "some training nodes are also validated or tested on",
+            path,
+            "A node may be in one part only: the accuracy would mean nothing.",
+        )
+    for number, name in enumerate(graph.classes):
+        if not (graph.labels[split.train] == number).any():
+            _refuse(
+                f"class {name!r} has no training node",
+                path,
+                "Add one to the training part, or set data.split=random.",
+            )
+
+
+def _refuse(problem: str, path: Path, remedy: str) -> NoReturn:
+    raise DataError(problem, path=path, remedy=remedy)
+
+
+def class_numbers(labels: Sequence[str]) -> tuple[Int[np.ndarray, "nodes"], tuple[str, ...]]:
+    """Return each label's number and the classes in order; an empty label is not known."""
+    known = {label for label in labels if label}
+    numeric = all(label.lstrip("-").isdecimal() for label in known)
+    classes = tuple(sorted(known, key=int) if numeric else sorted(known))
+    place = {name: number for number, name in enumerate(classes)}
+    numbers = [place.get(label, UNLABELLED) for label in labels]
+    return np.array(numbers, dtype=np.int64), classes
