@@ -24,7 +24,13 @@ from regard.recipes.catalog import find_recipe
 from regard.recipes.data import grammar_splits
 from regard.recipes.evaluate import evaluate
 from regard.recipes.report import report_runs
-from regard.recipes.translate import Trained, finish_or_start, limits_of, train_translator
+from regard.recipes.translate import (
+    Trained,
+    finish_or_start,
+    limits_of,
+    tested,
+    train_translator,
+)
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from result import RESULTS, write_result
@@ -75,6 +81,7 @@ def train(name: str, folder: Path, minutes: float) -> Trained:
     with TrainingDisplay(Console(), limits_of(recipe.training), title=name) as display:
         splits = grammar_splits(recipe.data.grammar)
         trained = train_translator(recipe, run, splits=splits, observers=[display])
+    trained = tested(trained, splits.test)
     report_runs({name: trained}, run.folder / "report.html", title=recipe.title)
     return trained
 

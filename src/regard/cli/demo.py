@@ -49,21 +49,25 @@ def demo(
 
 def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, Trained]:
     """Train each model, or take it as it is if an earlier demo has trained it."""
-    from regard.cli.display import TrainingDisplay
+    from regard.cli.display import TrainingDisplay, waiting
     from regard.recipes.catalog import find_recipe
     from regard.recipes.data import read_splits
-    from regard.recipes.translate import finish_or_start, limits_of, train_translator
+    from regard.recipes.translate import finish_or_start, limits_of, tested, train_translator
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 
     trained, splits = {}, None
     for name, recipe_name in RECIPES.items():
         recipe = expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
-        splits = splits or read_splits(recipe.data)
+        if splits is None:
+            with waiting(console, "Making the corpus ..."):
+                splits = read_splits(recipe.data)
         console.print(f"\n[bold]{recipe.title}[/]: {len(splits.train):,} sentence pairs")
         with TrainingDisplay(console, limits_of(recipe.training), title=name) as display:
             run = finish_or_start(out / name, recipe)
-            trained[name] = train_translator(recipe, run, splits=splits, observers=[display])
+            result = train_translator(recipe, run, splits=splits, observers=[display])
+        with waiting(console, "Testing ..."):
+            trained[name] = tested(result, splits.test)
     return trained
 
 

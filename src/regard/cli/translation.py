@@ -12,7 +12,7 @@ from regard.models.summary import LayerRow
 from regard.recipes import summary
 from regard.recipes.data import read_splits
 from regard.recipes.report import report_runs, results_of
-from regard.recipes.translate import limits_of, open_run, train_translator
+from regard.recipes.translate import limits_of, open_run, tested, train_translator
 from regard.settings.schema import Recipe, expect
 from regard.settings.translation import TranslationRecipe
 
@@ -21,12 +21,14 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
     """Train a translator, test it and write its report."""
     settings = expect(recipe, TranslationRecipe)
     console = Console(stderr=True)
-    splits = read_splits(settings.data)
+    with waiting(console, "Reading the data ..."):
+        splits = read_splits(settings.data)
     run = open_run(out, settings, resume=resume)
     with TrainingDisplay(console, limits_of(settings.training), title=name) as display:
         trained = train_translator(settings, run, splits=splits, observers=[display])
     report = out / "report.html"
-    with waiting(console, "Writing the report ..."):
+    with waiting(console, "Testing ..."):
+        trained = tested(trained, splits.test)
         report_runs({out.name: trained}, report, title=settings.title or name)
     console.print(f"Run: {out}   report: {report}", highlight=False, soft_wrap=True)
     return {"run": str(out), "report": str(report), **results_of(trained)}

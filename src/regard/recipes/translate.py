@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -107,14 +107,18 @@ def train_translator(
         clip=settings.clip,
         accumulate=settings.accumulate,
     )
-    best = load(run.folder)
-    if not splits.test:
-        return Trained(run, best, None)
-    evaluation = evaluate(best, splits.test)
-    (run.folder / "test.json").write_text(
+    return Trained(run, load(run.folder), None)
+
+
+def tested(trained: Trained, pairs: Sequence[SentencePair]) -> Trained:
+    """Return the training with what a test on these pairs found, which its run records."""
+    if not pairs:
+        return trained
+    evaluation = evaluate(trained.model, pairs)
+    (trained.run.folder / "test.json").write_text(
         json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    return Trained(run, best, evaluation)
+    return replace(trained, evaluation=evaluation)
 
 
 def limits_of(settings: TrainingSettings) -> Limits:
