@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -18,4 +19,58 @@ def real_data() -> Path:
     folder = Path(named) if named else beside
     if not folder.is_dir():
         pytest.skip(f"no real corpora in {folder}; name their folder in REGARD_DATA")
+    return folder
+
+
+# An invented language: thirty words, each of which its translation spells backwards in capitals.
+TOY_WORDS = [first + second for first in ("ba", "ko", "mi", "ru", "ze") for second in
+             ("dal", "fen", "gon", "lis", "pur", "tam")]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def toy_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train, valid and test files of the invented language, .src and .tgt."""
+    folder = tmp_path_factory.mktemp("toy-corpus")
+    random = Random(1)
+    for name, size in {"train": 600, "valid": 40, "test": 30}.items():
+        sources = [" ".join(random.sample(TOY_WORDS, random.randint(2, 6))) for _ in range(size)]
+        targets = [" ".join(w[::-1].upper() for w in line.split()) for line in sources]
+        (folder / f"{name}.src").write_text("\n".join(sources) + "\n", encoding="utf-8")
+        (folder / f"{name}.tgt").write_text("\n".join(targets) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_settings(toy_corpus: Path) -> list[str]:
+    """Overrides by which a small translator learns the invented language in seconds."""
+    files = {name: [f"{toy_corpus / name}{end}" for end in (".src", ".tgt")]
+             for name in ("train", "valid", "test")}  # fmt: skip
+    return [
+        *(f"data.{name}=[{source},{target}]" for name, (source, target) in files.items()),
+        "tokenizer.kind=word",
+        "model.cell=gru",
+        "model.hidden=48",
+        "model.embedding=24",
+        "model.dropout=0",
+        "batches.tokens=400",
+        "training.steps=300",
+        "training.warmup=20",
+        "training.learning_rate=0.01",
+        "training.validate_every=150",
+        "training.checkpoint_every=150",
+        "training.validate_sentences=20",
+    ]
+
+
+@pytest.fixture(scope="session")
+def toy_run(toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that has learned the invented language; nobody may change it."""
+    from regard.recipes.catalog import find_recipe
+    from regard.recipes.translate import open_run, train_translator
+    from regard.settings.schema import expect
+    from regard.settings.translation import TranslationRecipe
+
+    recipe = expect(find_recipe("seq2seq-attention", overrides=toy_settings), TranslationRecipe)
+    folder = tmp_path_factory.mktemp("toy-runs") / "attention"
+    train_translator(recipe, open_run(folder, recipe, resume=False))
     return folder

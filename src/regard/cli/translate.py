@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.base.errors import RegardError, SettingsError
+from regard.base.errors import DataError, RegardError, SettingsError
 from regard.cli.options import AsJson, RunFolder, print_json
 
 if TYPE_CHECKING:
     from regard.recipes.loaded import LoadedTranslator, Translation
+
+STANDARD_INPUT = Path("standard input")
 
 
 def translate(
@@ -39,7 +41,7 @@ def translate(
 
     Example: regard translate runs/demo/attention "cats do not like dogs"
     """
-    from regard.recipes.loaded import load
+    from regard.recipes.loaded import SentenceTooLongError, load
 
     if text is not None and source is not None:
         raise SettingsError("Give either TEXT or --input, not both.")
@@ -50,7 +52,19 @@ def translate(
     model = load(run)
     if align is not None and not model.attends:
         raise RegardError(f"The model of {run} has no attention to align by.")
-    found = _translate(model, lines, beam=beam, n_best=n_best, attention=align is not None or json)
+    try:
+        found = _translate(
+            model, lines, beam=beam, n_best=n_best, attention=align is not None or json
+        )
+    except SentenceTooLongError as error:
+        if text is not None:
+            raise
+        raise DataError(
+            f"the line {error.problem}",
+            path=source or STANDARD_INPUT,
+            line=error.index + 1,
+            remedy="Split it, one sentence a line.",
+        ) from error
     if align is not None:
         _write(align, [_alignment(translation) for translation in found])
     if json:
@@ -72,7 +86,7 @@ def _lines(text: str | None, source: Path | None) -> list[str]:
         return text.splitlines() or [""]
     if source is not None:
         return list(read_lines(source))
-    return list(decode_lines(sys.stdin.buffer.read(), path=Path("standard input")))
+    return list(decode_lines(sys.stdin.buffer.read(), path=STANDARD_INPUT))
 
 
 def _translate(

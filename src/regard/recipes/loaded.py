@@ -23,12 +23,23 @@ from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recipes.attention_map import END_MARK, AttentionMap
 from regard.recipes.run import Run
+from regard.settings.read import validate
+from regard.settings.transformer import TransformerSettings
 from regard.settings.translation import DecodingSettings, TranslationRecipe
 from regard.training.checkpoint import load_weights
 
 # Padded source symbols searched at once: enough to keep the cores busy, small enough for caches.
 SEARCH_TOKENS = 2_048
 MOST_PIECES = 5_000
+
+
+class SentenceTooLongError(RegardError):
+    """A sentence that no search should be tried on; `index` says which of them it is."""
+
+    def __init__(self, index: int, size: str):
+        self.index = index
+        self.problem = f"has {size}, more than the {MOST_PIECES} symbols that one sentence may have"
+        super().__init__(f"Sentence {index + 1} {self.problem}: split it, one sentence a line.")
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,8 @@ class LoadedTranslator:
     @property
     def attends(self) -> bool:
         """Whether there is attention to look at."""
-        return self.recipe.model.attention != "none"
+        model = self.recipe.model
+        return isinstance(model, TransformerSettings) or model.attention != "none"
 
     @overload
     def translate(self, text: str, **options: Any) -> Translation: ...
@@ -147,7 +159,8 @@ class LoadedTranslator:
     ) -> DecodingSettings:
         changes = {"beam": beam, "length_penalty": length_penalty}
         given = {name: value for name, value in changes.items() if value is not None}
-        settings = DecodingSettings.model_validate({**self.recipe.decoding.model_dump(), **given})
+        table = {**self.recipe.decoding.model_dump(), **given}
+        settings = validate(table, DecodingSettings, origin="decoding")
         if not 1 <= n_best <= settings.beam:
             raise SettingsError(
                 f"n_best ({n_best}) must lie between 1 and the beam ({settings.beam}); "
@@ -156,12 +169,12 @@ class LoadedTranslator:
         return settings
 
     def _encode(self, text: str, index: int) -> list[int]:
-        ids = self.source_tokenizer.encode(text)
+        words = len(text.split())
+        if words > MOST_PIECES:  # a word is at least one symbol: no need to look for them all
+            raise SentenceTooLongError(index, f"{words} words")
+        ids = self.source_tokenizer.encode(text) if words else []
         if len(ids) > MOST_PIECES:
-            raise RegardError(
-                f"Sentence {index + 1} has {len(ids)} symbols, more than the {MOST_PIECES} that "
-                "one sentence may have: split it into sentences, one a line."
-            )
+            raise SentenceTooLongError(index, f"{len(ids)} symbols")
         return ids
 
     def _search(
@@ -176,6 +189,8 @@ class LoadedTranslator:
             return []
         source, mask = padded(sources, after=END)
         limits = length_limits(mask, ratio=settings.max_ratio, extra=settings.max_extra)
+        if self.model.longest_target is not None:
+            limits = limits.clamp(max=self.model.longest_target)
         if settings.beam == 1:
             found = greedy_search(
                 self.model,

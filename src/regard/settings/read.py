@@ -5,12 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from regard.base.errors import SettingsError
-from regard.settings.schema import Recipe
+from regard.settings.schema import AnySettings, Recipe
 from regard.settings.suggest import require_known, suggestion
 from regard.settings.tasks import TASKS
 
@@ -41,7 +41,11 @@ def validate_recipe(table: Mapping[str, Any], *, origin: str) -> Recipe:
     """Return the recipe of a table, or say which key is wrong and what it could be."""
     task = table.get("task", "translate")
     require_known(str(task), TASKS, what=f"task in {origin}:")
-    schema = TASKS[task]
+    return validate(table, TASKS[task], origin=origin)
+
+
+def validate(table: Mapping[str, Any], schema: type[AnySettings], *, origin: str) -> AnySettings:
+    """Return a table as settings of this kind, or say which key is wrong."""
     try:
         return schema.model_validate(dict(table))
     except ValidationError as error:
@@ -77,20 +81,44 @@ def parse_value(raw: str) -> Any:
 def _explain(error: ValidationError, schema: type[BaseModel]) -> str:
     """Return the first problem in one sentence, with the key that it is about."""
     problem = error.errors()[0]
-    key = ".".join(str(part) for part in problem["loc"])
+    path, table = _written(schema, [str(part) for part in problem["loc"]])
+    key = ".".join(path)
     if problem["type"] == "extra_forbidden":
-        *parents, last = [str(part) for part in problem["loc"]]
-        return f"unknown key {key!r}. {suggestion(last, _names(schema, parents))}"
+        return f"unknown key {key!r}. {suggestion(path[-1], table.model_fields)}"
+    if problem["type"] == "union_tag_invalid":
+        family = problem["ctx"]["tag"]
+        known = _families(schema.model_fields[path[-1]].annotation)
+        return f"{key}.family: unknown family {family!r}. {suggestion(family, known)}"
     message = problem["msg"].removeprefix("Value error, ")
     given = problem.get("input")
     shown = "" if isinstance(given, dict | BaseModel) or not key else f" (given: {given!r})"
     return f"{key or 'recipe'}: {message}{shown}."
 
 
-def _names(schema: type[BaseModel], parents: Sequence[str]) -> list[str]:
-    """Return the valid keys of the table that these parents lead to."""
-    for parent in parents:
-        annotation = schema.model_fields[parent].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            schema = annotation
-    return list(schema.model_fields)
+def _written(schema: type[BaseModel], location: Sequence[str]) -> tuple[list[str], type[BaseModel]]:
+    """Return a problem's keys as the user wrote them, and the table that holds the last of them.
+
+    Where a table may be of several families, pydantic adds the family to the keys.
+    """
+    path: list[str] = []
+    families: dict[str, type[BaseModel]] = {}
+    for part in location:
+        if part in families:
+            schema, families = families[part], {}
+            continue
+        path.append(part)
+        field = schema.model_fields.get(part)
+        if field is None:
+            continue
+        families = _families(field.annotation)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            schema = field.annotation
+    return path, schema
+
+
+def _families(annotation: Any) -> dict[str, type[BaseModel]]:
+    """Return the schemas of a table that may be of several families, by their names."""
+    members = [get_args(m) for m in get_args(annotation) if get_origin(m) is Annotated]
+    return {
+        mark.tag: schema for schema, *marks in members for mark in marks if isinstance(mark, Tag)
+    }

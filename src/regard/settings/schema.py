@@ -25,6 +25,7 @@ class Recipe(Settings):
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def expect(recipe: Recipe, kind: type[AnyRecipe]) -> AnyRecipe:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+
+from regard.recipes.attention_map import AttentionMap
+
+# "un-tied" is two pieces on the source side, "auf-gemacht" on the target side.
+MAP = AttentionMap(
+    weights=np.array(
+        [[0.7, 0.1, 0.1, 0.1], [0.0, 0.3, 0.5, 0.2], [0.0, 0.1, 0.7, 0.2], [0.0, 0.0, 0.1, 0.9]],
+        dtype=np.float32,
+    ),
+    source=("it", "un", "tied", "</s>"),
+    target=("es", "auf", "gemacht", "</s>"),
+    source_words=(0, 1, 1, -1),
+    target_words=(0, 1, 1, -1),
+)
+
+
+def test_pieces_are_summed_over_source_and_averaged_over_target() -> None:
+    seen = MAP.by_word("it untied", "es aufgemacht")
+    assert (seen.source, seen.target) == (("it", "untied"), ("es", "aufgemacht"))
+    np.testing.assert_allclose(seen.weights, [[0.7, 0.2], [0.0, 0.8]], atol=1e-6)
+
+
+def test_each_target_word_is_linked_to_what_it_attends_to_most() -> None:
+    assert MAP.links() == MAP.by_word("it untied", "es aufgemacht").links() == {(0, 0), (1, 1)}
+
+
+def test_to_dict_has_labels_and_rounded_weights() -> None:
+    plain = MAP.to_dict()
+    assert plain["source"] == ["it", "un", "tied", "</s>"]
+    assert plain["weights"][0] == [0.7, 0.1, 0.1, 0.1]

@@ -1,0 +1,95 @@
+"""The Transformer's settings, and the choice between families in a recipe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from regard.base.errors import SettingsError
+from regard.settings.model import RecurrentSettings
+from regard.settings.read import parse_recipe
+from regard.settings.schema import expect
+from regard.settings.transformer import TransformerSettings
+from regard.settings.translation import TranslationRecipe
+from regard.settings.write import recipe_text
+
+# Name of the case: what is set, what must stand in the message.
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "heads": ({"model_dim": 100, "heads": 8}, "model_dim (100) must be divisible by heads (8)"),
+    "odd sinusoids": ({"model_dim": 9, "heads": 3}, "model_dim (9) must be even for sinusoidal"),
+    "odd rotation": (
+        {"model_dim": 12, "heads": 4, "positions": "rotary"},
+        "model_dim / heads (3) must be even for rotary positions",
+    ),
+    "even convolution": (
+        {"encoder": "convolutional", "convolution_width": 4},
+        "convolution_width (4) must be odd",
+    ),
+    "linear, relative": (
+        {"kernel": "linear", "positions": "relative"},
+        'kernel = "linear" has no scores that positions = "relative" could change',
+    ),
+    "linear, window": ({"kernel": "linear", "window": 3}, "exclude each other"),
+    "alignment layer": (
+        {"alignment_layer": 2, "layers": 6, "decoder_layers": 2},
+        "alignment_layer (2) must lie between -2 and 1, for 2 decoder layers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TransformerSettings(**changes)
+    assert message in str(caught.value)
+
+
+def recipe_of(text: str) -> TranslationRecipe:
+    return expect(parse_recipe(text, origin="here"), TranslationRecipe)
+
+
+def test_without_a_family_a_model_is_recurrent() -> None:
+    assert isinstance(recipe_of("[model]\nhidden = 8").model, RecurrentSettings)
+    assert isinstance(recipe_of("").model, RecurrentSettings)
+
+
+def test_the_family_chooses_the_settings() -> None:
+    model = recipe_of("[model]\nfamily = 'transformer'\nlayers = 2").model
+    assert isinstance(model, TransformerSettings)
+    assert model.layers == 2
+
+
+def test_a_transformer_recipe_survives_being_written() -> None:
+    recipe = recipe_of("[model]\nfamily = 'transformer'\nwindow = 5")
+    assert recipe_of(recipe_text(recipe)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "family = 'transfromer'",
+            "here: model.family: unknown family 'transfromer'. Did you mean",
+        ),
+        ("family = 'transfromer'", "'transformer'?"),
+        ("family = 'transformer'\nlayer = 2", "unknown key 'model.layer'. Did you mean 'layers'?"),
+        ("family = 'transformer'\nhidden = 2", "unknown key 'model.hidden'."),
+        ("hiden = 2", "unknown key 'model.hiden'. Did you mean 'hidden'?"),
+        (
+            "family = 'transformer'\nheads = 'x'",
+            "here: model.heads: Input should be a valid integer",
+        ),
+        ("family = 'transformer'\nheads = 7", "here: model: model_dim (512) must be divisible by"),
+        (
+            "family = 'transformer'\npositions = 'learned'\nmax_length = 100",
+            "here: recipe: batches.max_length (512) must not exceed model.max_length (100)",
+        ),
+    ],
+)
+def test_messages_name_the_key_as_it_was_written(text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        recipe_of(f"[model]\n{text}")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
