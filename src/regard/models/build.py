@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 from regard.attention.lookup import Lookup
 from regard.attention.scores import SCORES
 from regard.base.specials import PAD
+from regard.models.transformer import TransformerPlan
 from regard.models.translator import Translator
 from regard.recurrent.bahdanau import BahdanauDecoder
 from regard.recurrent.cells import RecurrentStack
@@ -18,10 +20,11 @@ from regard.recurrent.one_hot import OneHot
 from regard.recurrent.shared import share_recurrence
 from regard.settings.model import RecurrentSettings
 from regard.settings.suggest import require_known
+from regard.settings.transformer import TransformerSettings
 
 
 def build_translator(
-    settings: RecurrentSettings, *, source_vocab: int, target_vocab: int
+    settings: RecurrentSettings | TransformerSettings, *, source_vocab: int, target_vocab: int
 ) -> Translator[Any]:
     """Return a fresh translator; the one place where a model family is chosen."""
     return TRANSLATORS[settings.family](
@@ -136,4 +139,19 @@ RECURRENT_DECODERS = {
     "bahdanau": _bahdanau_translator,
     "shared": _shared_translator,
 }
-TRANSLATORS = {"recurrent": build_recurrent_translator}
+
+
+def build_transformer_translator(
+    settings: TransformerSettings, *, source_vocab: int, target_vocab: int
+) -> Translator[Any]:
+    """Return a Transformer; the settings' names are those of its plan."""
+    chosen = settings.model_dump(exclude={"family", "source_vocab", "target_vocab"})
+    chosen["decoder_layers"] = settings.decoder_layers or settings.layers
+    plan = TransformerPlan(**chosen)
+    return plan.translator(source_vocab=source_vocab, target_vocab=target_vocab)
+
+
+TRANSLATORS: dict[str, Callable[..., Translator[Any]]] = {
+    "recurrent": build_recurrent_translator,
+    "transformer": build_transformer_translator,
+}

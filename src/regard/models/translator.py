@@ -101,6 +101,12 @@ class Translator(nn.Module, Generic[State]):
         return HeadMaps(encoder=own, decoder=target_maps, across=across)
 
     @property
+    def longest_target(self) -> int | None:
+        """Return the most target symbols that can be made, end mark included; None if any."""
+        longest: int | None = getattr(self.decoder, "longest", None)
+        return longest
+
+    @property
     def _decoder(self) -> Decoder[State]:
         decoder: Any = self.decoder
         return decoder  # type: ignore[no-any-return]

@@ -6,8 +6,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from regard.settings.families import TranslatorSettings
 from regard.settings.model import RecurrentSettings
 from regard.settings.schema import Recipe, Settings
+from regard.settings.transformer import TransformerSettings
 
 
 class GrammarSettings(Settings):
@@ -108,7 +110,20 @@ class TranslationRecipe(Recipe):
     task: Literal["translate"] = "translate"
     data: DataSettings = DataSettings()  # type: ignore[call-arg]
     tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
-    model: RecurrentSettings = RecurrentSettings()  # type: ignore[call-arg]
+    model: TranslatorSettings = RecurrentSettings()  # type: ignore[call-arg]
     batches: BatchSettings = BatchSettings()  # type: ignore[call-arg]
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
+
+    @model_validator(mode="after")
+    def _within_the_table(self) -> TranslationRecipe:
+        """Refuse training examples that are longer than a table of learned positions."""
+        model, longest = self.model, self.batches.max_length
+        if not isinstance(model, TransformerSettings) or model.positions != "learned":
+            return self
+        if longest > model.max_length:
+            raise ValueError(
+                f"batches.max_length ({longest}) must not exceed model.max_length "
+                f"({model.max_length}), where the learned positions end"
+            )
+        return self

@@ -14,6 +14,7 @@ from torch import nn
 
 from regard.attention.linear import LinearState
 from regard.attention.multihead import KeysValues, MultiHeadAttention
+from regard.attention.positions import LearnedPositions
 from regard.attention.sight import Sight, memory_penalties
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
@@ -118,6 +119,12 @@ class TransformerDecoder(nn.Module):
         self.alignment_layer = alignment_layer % len(layers)
         self.slopes: Tensor | None
         self.register_buffer("slopes", slopes, persistent=False)
+
+    @property
+    def longest(self) -> int | None:
+        """Return how many symbols can be read at most, if the positions are a table with an end."""
+        positions = self.embedded.positions
+        return positions.max_length if isinstance(positions, LearnedPositions) else None
 
     def start(self, encoded: Encoded) -> DecoderState:
         """Project the source once for every layer."""
