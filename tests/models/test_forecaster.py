@@ -54,7 +54,7 @@ def test_what_is_explained_is_what_is_computed(attention: str, output: str) -> N
         return
     torch.testing.assert_close(found["alpha"], weights)
     offset = model.attention.offset()
-    torch.testing.assert_close(context, found["weighted_state"].sum(1) + offset)
+    torch.testing.assert_close(context, found["alpha_state"].sum(1) + offset)
 
 
 def test_a_squashed_output_stays_within_one() -> None:

@@ -16,6 +16,7 @@ from regard.cli.look import look
 from regard.cli.recipes import recipes
 from regard.cli.score import score
 from regard.cli.summary import summary
+from regard.cli.trace import trace
 from regard.cli.train import train
 from regard.cli.translate import translate
 
@@ -30,10 +31,11 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -45,7 +47,7 @@ def _options(
     """Train, run, measure and see attention models."""
 
 
-for command in (demo, train, translate, forecast, score, look, summary, recipes, corpus):
+for command in (demo, train, translate, forecast, score, look, trace, summary, recipes, corpus):
     app.command()(command)
 
 

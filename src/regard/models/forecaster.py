@@ -69,7 +69,7 @@ class Forecaster(nn.Module):
             if isinstance(self.attention, SoftmaxPooling):
                 found["score"] = self.attention.score(states)
             context, found["alpha"] = self.attention(states, with_weights=True)
-            found["weighted_state"] = found["alpha"][:, :, None] * states
+            found["alpha_state"] = found["alpha"][:, :, None] * states
         return {**found, "context": context, "output": self.predict(context)}
 
     def wiring(self) -> list[Wire]:

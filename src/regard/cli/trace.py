@@ -1,0 +1,91 @@
+"""`regard trace`: every value on the way from one input to the output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.options import AsJson, Overrides, print_json
+
+if TYPE_CHECKING:
+    from regard.recipes.trace import Trace
+
+
+def trace(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="DIR|RECIPE", help="A trained run, or a recipe (fresh weights)."),
+    ],
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A sentence; or a window of numbers, a CSV file or `last` for a forecaster.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write all values to this .npz file.")
+    ] = None,
+    overrides: Overrides = None,
+    json: AsJson = False,
+) -> None:
+    """Show every intermediate value: states, scores, weights, contexts, probabilities.
+
+    Example: regard trace fibonacci-attention last
+    """
+    from regard.recipes.catalog import find_recipe
+    from regard.recipes.trace_models import trace_recipe, trace_run
+
+    if Path(what).is_dir():
+        if overrides:
+            raise SettingsError("--set has no effect on a run that is already trained.")
+        found = trace_run(Path(what), text)
+    else:
+        found = trace_recipe(find_recipe(what, overrides=overrides or []), text)
+    if out is not None:
+        found.save(out)
+    if json:
+        print_json(found.to_dict())
+    elif out is not None:
+        typer.echo(f"{found.output}\nWrote {out}")
+    else:
+        _show(found)
+
+
+def _show(found: Trace) -> None:
+    """Print the tables, then the formulas and the parts that were left out of them."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:  # a pipe or a file has room for every digit
+        console = Console(width=400)
+    for each in found.tables():
+        table = Table(
+            title=f"by {each.axis}",
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
+        for place, heading in enumerate(each.columns):
+            table.add_column(escape(heading), justify="left" if place == 0 else "right")
+        for row in each.rows:
+            table.add_row(*(escape(cell) for cell in row))
+        console.print(table)
+    for array in found.arrays:
+        shape = " x ".join(array.axes)
+        console.print(f"{array.name:<18}{array.formula:<52}{shape}", markup=False, highlight=False)
+    console.print(f"output: {found.output}", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"--json and --out FILE.npz hold everything, with what each of {len(found.parts)} parts "
+        "of the model returned.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
