@@ -23,7 +23,8 @@ from regard.cli.display import TrainingDisplay
 from regard.corpora.pair import SentencePair
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits
-from regard.recipes.translate import Trained, finish_or_start, limits_of, train_translator
+from regard.recipes.resume import finish_or_start, limits_of
+from regard.recipes.translate import Trained, train_translator
 from regard.scoring.error_rate import sequence_error_rate, symbol_error_rate
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe

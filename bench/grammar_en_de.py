@@ -24,13 +24,8 @@ from regard.recipes.catalog import find_recipe
 from regard.recipes.data import grammar_splits
 from regard.recipes.evaluate import evaluate
 from regard.recipes.report import report_runs
-from regard.recipes.translate import (
-    Trained,
-    finish_or_start,
-    limits_of,
-    tested,
-    train_translator,
-)
+from regard.recipes.resume import finish_or_start, limits_of
+from regard.recipes.translate import Trained, tested, train_translator
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from result import RESULTS, write_result

@@ -66,7 +66,8 @@ def toy_settings(toy_corpus: Path) -> list[str]:
 def toy_run(toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has learned the invented language; nobody may change it."""
     from regard.recipes.catalog import find_recipe
-    from regard.recipes.translate import open_run, train_translator
+    from regard.recipes.resume import open_run
+    from regard.recipes.translate import train_translator
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 

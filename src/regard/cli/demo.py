@@ -52,7 +52,8 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
     from regard.cli.display import TrainingDisplay, waiting
     from regard.recipes.catalog import find_recipe
     from regard.recipes.data import read_splits
-    from regard.recipes.translate import finish_or_start, limits_of, tested, train_translator
+    from regard.recipes.resume import finish_or_start, limits_of
+    from regard.recipes.translate import tested, train_translator
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 

@@ -12,7 +12,8 @@ from regard.models.summary import LayerRow
 from regard.recipes import summary
 from regard.recipes.data import read_splits
 from regard.recipes.report import report_runs, results_of
-from regard.recipes.translate import limits_of, open_run, tested, train_translator
+from regard.recipes.resume import limits_of, open_run
+from regard.recipes.translate import tested, train_translator
 from regard.settings.schema import Recipe, expect
 from regard.settings.translation import TranslationRecipe
 

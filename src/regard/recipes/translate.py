@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.base.errors import RunError, SettingsError
+from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, Example, collate, encode_pairs
 from regard.batching.buckets import sorted_batches
@@ -24,14 +21,13 @@ from regard.models.translator import Translator
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.run import RECIPE, Run
+from regard.recipes.resume import limits_of, open_records, open_store
+from regard.recipes.run import Run
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.translation import TokenizerSettings, TrainingSettings, TranslationRecipe
+from regard.settings.translation import TokenizerSettings, TranslationRecipe
 from regard.text.build import train_tokenizer
-from regard.training.checkpoint import CheckpointStore, read_state
-from regard.training.loop import Limits, Validation, fit
+from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum, token_loss
-from regard.training.metrics import MetricsLog, TensorBoardLog
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
 
@@ -79,8 +75,8 @@ def train_translator(
         target_tokenizer=target_tokenizer,
         recipe=recipe,
     )
-    store = CheckpointStore(run.folder, keep=settings.keep, evidence=_evidence(splits))
-    _require_same_data(store, splits)
+    store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
+    records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         model=model,
         optimizer=torch.optim.AdamW(
@@ -103,7 +99,7 @@ def train_translator(
         ),
         store=store,
         limits=limits_of(settings),
-        observer=Observers([*_records(run, recipe, store), *observers]),
+        observer=Observers([*records, *observers]),
         clip=settings.clip,
         accumulate=settings.accumulate,
     )
@@ -119,17 +115,6 @@ def tested(trained: Trained, pairs: Sequence[SentencePair]) -> Trained:
         json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     return replace(trained, evaluation=evaluation)
-
-
-def limits_of(settings: TrainingSettings) -> Limits:
-    """Return when to stop, validate and save."""
-    return Limits(
-        steps=settings.steps,
-        minutes=settings.minutes,
-        patience=settings.patience,
-        validate_every=settings.validate_every,
-        checkpoint_every=settings.checkpoint_every,
-    )
 
 
 def batch_loss(model: Translator[Any], batch: Batch, *, smoothing: float) -> LossSum:
@@ -188,60 +173,3 @@ def _batches(
         short_first=recipe.batches.short_first,
     )
     return lambda epoch, batch: iterate(order, examples, Position(epoch=epoch, batch=batch))
-
-
-def _records(
-    run: Run, recipe: TranslationRecipe, store: CheckpointStore
-) -> list[MetricsLog | TensorBoardLog]:
-    """Return the files that every training writes to."""
-    newest = store.folders()[-1:]
-    step = read_state(newest[0])["progress"]["step"] if newest else 0
-    records: list[MetricsLog | TensorBoardLog] = [MetricsLog(run.metrics, resume_step=step)]
-    if recipe.training.tensorboard:
-        records.append(TensorBoardLog(run.folder / "tensorboard"))
-    return records
-
-
-def _evidence(splits: Splits) -> dict[str, Any]:
-    packages = ("regard", "torch", "sentencepiece", "safetensors")
-    return {
-        "versions": {"python": sys.version.split()[0]} | {name: version(name) for name in packages},
-        "data": splits.fingerprint(),
-    }
-
-
-def _require_same_data(store: CheckpointStore, splits: Splits) -> None:
-    """Refuse to continue on other data than the run began with: the result would be neither."""
-    for folder in store.folders()[-1:]:
-        if read_state(folder).get("data") != splits.fingerprint():
-            raise RunError(
-                f"The data has changed since the checkpoint {folder}: it cannot be resumed "
-                "exactly. Restore the data, or train into another folder."
-            )
-
-
-def resumed_recipe(run: Run, recipe: TranslationRecipe) -> TranslationRecipe:
-    """Return the recipe to continue with: limits may change, but not what is being trained."""
-    before = run.recipe(TranslationRecipe)
-    for part in ("data", "tokenizer", "model", "batches"):
-        if getattr(before, part) != getattr(recipe, part):
-            raise SettingsError(
-                f"The settings under {part!r} differ from those of the run at {run.folder}: "
-                "a resumed training keeps them. Train into another folder to change them."
-            )
-    return recipe
-
-
-def finish_or_start(folder: Path, recipe: TranslationRecipe) -> Run:
-    """Return the run of this recipe in the folder, new if there is none."""
-    exists = (folder / RECIPE).exists()
-    return open_run(folder, recipe, resume=exists)
-
-
-def open_run(folder: Path, recipe: TranslationRecipe, *, resume: bool) -> Run:
-    """Return a new run, or with `resume` the one that is there."""
-    if not resume:
-        return Run.create(folder, recipe)
-    run = Run.open(folder)
-    run.rewrite(resumed_recipe(run, recipe))
-    return run
