@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from regard.base.errors import RunError, SettingsError
 from regard.recipes.run import RECIPE, Run
@@ -19,6 +19,7 @@ MAY_CHANGE = {"title", "training", "decoding"}
 PACKAGES = ("regard", "torch", "sentencepiece", "safetensors")
 
 
+@runtime_checkable
 class LimitSettings(Protocol):
     """The part of a task's training settings that says when to stop, validate and save."""
 
