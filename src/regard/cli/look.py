@@ -1,4 +1,4 @@
-"""`regard look`: the attention behind a translation, in the terminal or as a picture."""
+"""`regard look`: the attention behind a translation or a node, in the terminal or as a picture."""
 
 from __future__ import annotations
 
@@ -7,26 +7,64 @@ from typing import Annotated
 
 import typer
 
-from regard.base.errors import RegardError
+from regard.base.errors import RegardError, SettingsError
 from regard.cli.options import AsJson, RunFolder, print_json
+
+CLASSIFY_NODES = "classify-nodes"
 
 
 def look(
     run: RunFolder,
-    text: Annotated[str, typer.Argument(help="A sentence in the source language.")],
+    text: Annotated[
+        str | None, typer.Argument(help="A sentence in the source language (of a translator).")
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Picture (.png, .svg, .pdf) or its data (.csv, .json)."),
+        typer.Option(
+            "--out",
+            help="Picture (.png, .svg, .pdf) or its data (.csv, .json; of graphs .tsv, .npz).",
+        ),
     ] = None,
     pieces: Annotated[
         bool, typer.Option("--pieces", help="Show the model's own symbols, not whole words.")
     ] = False,
+    node: Annotated[
+        str | None, typer.Option("--node", help="A node, by name or number (of a graph).")
+    ] = None,
+    layer: Annotated[int, typer.Option("--layer", help="Layer of a graph model, from 0.")] = 0,
+    head: Annotated[
+        int | None, typer.Option("--head", help="One head of a graph model; else their mean.")
+    ] = None,
+    embeddings: Annotated[
+        str | None, typer.Option("--embeddings", help="Draw all nodes of a graph: pca or t-sne.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show which source words each target word attends to.
+    """Show which source words each target word attends to, or which neighbours a node does.
 
     Example: regard look runs/demo/attention "cats do not like dogs" --out cats.png
+
+    Example: regard look runs/cora --node 1358 --out n.svg
     """
+    from regard.recipes.run import Run
+
+    if Run.open(run).task == CLASSIFY_NODES:
+        from regard.cli.node_classification import look as look_at_graph
+        from regard.cli.node_classification import print_look
+
+        found = look_at_graph(
+            run, node=node, layer=layer, head=head, embeddings=embeddings, out=out
+        )
+        (print_json if json else print_look)(found)
+        return
+    if node is not None or embeddings is not None:
+        raise SettingsError(f"The run at {run} has no graph: --node and --embeddings need one.")
+    if text is None:
+        raise SettingsError("Give a sentence to look at.")
+    _look_at_sentence(run, text, out=out, pieces=pieces, json=json)
+
+
+def _look_at_sentence(run: Path, text: str, *, out: Path | None, pieces: bool, json: bool) -> None:
     from regard.recipes.loaded import load
 
     model = load(run)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from regard.settings.suggest import require_known
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 MODULES = {
     "translate": "regard.cli.translation",
     "forecast": "regard.cli.forecasting",
+    "classify-nodes": "regard.cli.node_classification",
 }
 
 
+@runtime_checkable
 class TaskCommands(Protocol):
     """What every task offers to the command line."""
 
