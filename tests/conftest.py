@@ -66,12 +66,14 @@ def toy_settings(toy_corpus: Path) -> list[str]:
 def toy_run(toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has learned the invented language; nobody may change it."""
     from regard.recipes.catalog import find_recipe
+    from regard.recipes.data import read_splits
     from regard.recipes.resume import open_run
-    from regard.recipes.translate import train_translator
+    from regard.recipes.translate import tested, train_translator
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 
     recipe = expect(find_recipe("seq2seq-attention", overrides=toy_settings), TranslationRecipe)
     folder = tmp_path_factory.mktemp("toy-runs") / "attention"
-    train_translator(recipe, open_run(folder, recipe, resume=False))
+    trained = train_translator(recipe, open_run(folder, recipe, resume=False))
+    tested(trained, read_splits(recipe.data).test)
     return folder
