@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Timer
 from types import TracebackType
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from regard.training.progress import Progress as TrainingProgress
 from regard.training.update import UpdateResult
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_WORTH_A_LINE = 2.0
 
 
 class TrainingDisplay:
@@ -92,10 +94,14 @@ class TrainingDisplay:
 
 @contextmanager
 def waiting(console: Console, message: str) -> Iterator[None]:
-    """Show that something of unknown length is going on."""
+    """Show that something of unknown length is going on; a log hears of it only if it is long."""
     if console.is_terminal:
         with console.status(message):
             yield
-    else:
-        console.print(message, highlight=False, soft_wrap=True)
+        return
+    notice = Timer(SECONDS_WORTH_A_LINE, console.print, [message], {"highlight": False})
+    notice.start()
+    try:
         yield
+    finally:
+        notice.cancel()
