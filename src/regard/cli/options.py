@@ -20,6 +20,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 RunFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a trained run.")]
 
 
+def as_json(value: Any) -> str:
+    """Return a result for programs to read."""
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
 def print_json(value: Any) -> None:
     """Print a result for programs to read."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    typer.echo(as_json(value))

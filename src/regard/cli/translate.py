@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.base.errors import DataError, RegardError, SettingsError
-from regard.cli.options import AsJson, RunFolder, print_json
+from regard.cli.options import AsJson, RunFolder, as_json, print_json
 
 if TYPE_CHECKING:
     from regard.recipes.loaded import LoadedTranslator, Translation
@@ -49,6 +49,8 @@ def translate(
     for path in (output, align):
         if path is not None and not path.parent.is_dir():
             raise SettingsError(f"Cannot write {path}: there is no folder {path.parent}.")
+        if path is not None and path.is_dir():
+            raise SettingsError(f"Cannot write {path}: it is a folder.")
     model = load(run)
     if align is not None and not model.attends:
         raise RegardError(f"The model of {run} has no attention to align by.")
@@ -67,10 +69,12 @@ def translate(
         ) from error
     if align is not None:
         _write(align, [_alignment(translation) for translation in found])
-    if json:
+    if json and output is None:
         print_json([translation.to_dict() for translation in found])
         return
     written = [line for translation in found for line in _output(translation, n_best)]
+    if json:
+        written = [as_json([translation.to_dict() for translation in found])]
     if output is not None:
         _write(output, written)
     else:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from regard.base.errors import RegardError
 from regard.cli.display import TrainingDisplay, waiting
 from regard.models.summary import LayerRow
 from regard.recipes import summary
@@ -25,8 +26,13 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
     with waiting(console, "Reading the data ..."):
         splits = read_splits(settings.data)
     run = open_run(out, settings, resume=resume)
-    with TrainingDisplay(console, limits_of(settings.training), title=name) as display:
-        trained = train_translator(settings, run, splits=splits, observers=[display])
+    try:
+        with TrainingDisplay(console, limits_of(settings.training), title=name) as display:
+            trained = train_translator(settings, run, splits=splits, observers=[display])
+    except RegardError:
+        if not resume:
+            run.discard()
+        raise
     report = out / "report.html"
     with waiting(console, "Testing ..."):
         trained = tested(trained, splits.test)

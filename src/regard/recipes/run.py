@@ -11,6 +11,7 @@ report.html        all of it as pictures
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from regard.base.errors import RunError
@@ -44,6 +45,11 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
         return cls(folder)
+
+    def discard(self) -> None:
+        """Remove a run that has no checkpoint yet, so that its folder can be used again."""
+        if not (self.folder / "checkpoints").exists():
+            shutil.rmtree(self.folder)
 
     @classmethod
     def open(cls, folder: Path) -> Run:

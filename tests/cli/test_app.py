@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regard.cli import app
+
+COMMANDS = ["demo", "train", "translate", "score", "look", "summary", "recipes", "corpus"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(run: Any, command: str) -> None:
+    answer = run(command, "--help")
+    assert answer.code == 0
+    assert f"Example: regard {command}" in " ".join(answer.out.split())
+
+
+def test_help_lists_the_commands(run: Any) -> None:
+    out = run("--help").out
+    assert all(command in out for command in COMMANDS)
+
+
+def test_a_wrong_option_is_a_users_mistake(run: Any) -> None:
+    answer = run("translate", "--no-such-option")
+    assert answer.code == 2
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
+def test_interruptions_end_quietly(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException], code: int
+) -> None:
+    def stopped(arguments: list[str] | None) -> None:
+        raise error
+
+    monkeypatch.setattr(app, "app", stopped)
+    monkeypatch.setattr("sys.stderr", open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    with pytest.raises(SystemExit) as stop:
+        app.main([])
+    assert stop.value.code == code
