@@ -1,9 +1,90 @@
-"""Dropout."""
+"""Dropout from sixteen random bits a number, many times cheaper than torch's on a CPU.
+
+The bits come from a small fast generator that each call seeds from torch's own, so the state of
+torch's generator decides all of them and a training resumes exactly.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
 from torch import nn
 
+from regard.base.shapes import Float, Int, Tensor
 
-class Dropout(nn.Dropout):
-    """Zeroes a share of its input in training and scales the rest (Srivastava et al. 2014)."""
+LEVELS = 1 << 16
+
+
+class Dropout(nn.Module):
+    """Zeroes a share p of its input in training and scales the rest (Srivastava et al. 2014).
+
+    The share is rounded to 1/65536, and the scale fits the rounded share: no bias is left.
+    """
+
+    def __init__(self, p: float = 0.0):
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout ({p}) must be at least 0 and below 1")
+        self.p = p
+
+    def forward(self, inputs: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Return the input, in training with a part of it zeroed."""
+        if not self.training or self.p == 0:
+            return inputs
+        if inputs.device.type != "cpu":
+            return F.dropout(inputs, self.p)
+        dropped: Tensor = _Dropped.apply(inputs, None, self.p)  # type: ignore[no-untyped-call]
+        return dropped
+
+    def onto(
+        self, residual: Float[Tensor, "*shape"], inputs: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """Return residual + dropout(input), in one pass where that is possible."""
+        if not self.training or self.p == 0 or inputs.device.type != "cpu":
+            plain: Tensor = residual + self(inputs)
+            return plain
+        joined: Tensor = _Dropped.apply(inputs, residual, self.p)  # type: ignore[no-untyped-call]
+        return joined
+
+    def extra_repr(self) -> str:
+        """Return the share, for printing."""
+        return f"p={self.p}"
+
+
+def random_bits(shape: torch.Size) -> Int[Tensor, "..."]:
+    """Return uniform numbers of sixteen bits, from a seed that torch's generator gives."""
+    seed = int(torch.randint(0, 2**63 - 1, (1,)))
+    raw = np.random.SFC64(seed).random_raw((shape.numel() + 3) // 4)  # four numbers a word
+    return torch.from_numpy(raw.view(np.int16)[: shape.numel()]).view(shape)
+
+
+class _Dropped(torch.autograd.Function):
+    """residual + input * kept * scale, remembering the bits and not the mask."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, residual: Tensor | None, share: float) -> Tensor:
+        zeroed = round(share * LEVELS)
+        bits = random_bits(inputs.shape)
+        ctx.save_for_backward(bits)
+        ctx.threshold = zeroed - LEVELS // 2
+        ctx.scale = LEVELS / (LEVELS - zeroed)
+        ctx.adds = residual is not None
+        kept = _kept(bits, ctx.threshold, like=inputs)
+        if residual is None:
+            return kept.mul_(inputs).mul_(ctx.scale)
+        return torch.addcmul(residual, inputs, kept, value=ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        (bits,) = ctx.saved_tensors
+        kept = _kept(bits, ctx.threshold, like=gradient)
+        return kept.mul_(gradient).mul_(ctx.scale), gradient if ctx.adds else None, None
+
+
+def _kept(bits: Tensor, threshold: int, *, like: Tensor) -> Tensor:
+    """Return 1 where a number is kept and 0 where not, written straight as the type needed."""
+    kept = torch.empty(bits.shape, dtype=like.dtype)
+    return torch.ge(bits, threshold, out=kept)

@@ -50,7 +50,7 @@ class Residual(nn.Module):
         change: Float[Tensor, "batch time model_dim"],
     ) -> Float[Tensor, "batch time model_dim"]:
         """Add what the sublayer found to what went around it."""
-        joined: Tensor = features + self.dropout(change)
+        joined = self.dropout.onto(features, change)
         return joined if self.pre_norm else self.norm(joined)
 
 
