@@ -73,3 +73,22 @@ def test_the_second_bias_of_torch_is_zero(kind: str) -> None:
     cell = ours.weights[0]
     assert isinstance(cell, CellWeights)
     assert cell.flat()[3].abs().sum() == 0
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_packed_gradients_equal_torch(bidirectional: bool) -> None:
+    ours, theirs = twins("lstm", 2, bidirectional)
+    lengths = torch.tensor([2, 6, 1, 4])
+    mine, other = (torch.randn(4, 6, INPUT).requires_grad_() for _ in range(2))
+    with torch.no_grad():
+        other.copy_(mine)
+    outputs, last = ours.read_packed(mine, lengths)
+    packed = pack_padded_sequence(other, lengths, batch_first=True, enforce_sorted=False)
+    expected, expected_last = theirs(packed)
+    padded, _ = pad_packed_sequence(expected, batch_first=True)
+    for result, parts in ((outputs, last), (padded, expected_last)):
+        (result.sin().sum() + sum(part.cos().sum() for part in parts)).backward()
+    torch.testing.assert_close(mine.grad, other.grad)
+    for cell, names in zip(ours.cells, theirs.all_weights, strict=True):
+        for parameter, wanted in zip(cell.flat()[:3], names, strict=False):
+            torch.testing.assert_close(parameter.grad, wanted.grad)

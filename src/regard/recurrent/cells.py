@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from regard.attention.masks import padding_mask
 from regard.attention.repeated import repeated
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.recurrent.lstm import read_lstm
 from regard.recurrent.steps import Recurrence, read_steps
 
 # Each tensor is [layers * directions, batch, hidden]: (h,) for most cells, (h, c) for the LSTM.
@@ -48,6 +49,15 @@ _KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
     "gru": torch.gru,
     "lstm": torch.lstm,
 }
+
+
+@runtime_checkable
+class ReadLayer(Protocol):
+    """Reads with one layer in one direction, chosen by its number among the weights."""
+
+    def __call__(self, number: int, inputs: Tensor, *, backward: bool) -> tuple[Tensor, CellState]:
+        """Return all its states and the last one."""
+        ...
 
 
 class CellWeights(nn.Module):
@@ -149,14 +159,30 @@ class RecurrentStack(nn.Module):
             return self._loop(inputs, self.zero_state(len(inputs)), mask=mask)
         ordered, order = lengths.cpu().sort(descending=True)
         packed = pack_padded_sequence(inputs[order], ordered, batch_first=True)
-        data, *last = self._kernel(
-            packed.data, packed.batch_sizes, self.zero_state(len(inputs)), *self._arguments()
-        )
+        data, last = self._read_data(packed.data, packed.batch_sizes, self.zero_state(len(inputs)))
         outputs, _ = pad_packed_sequence(
             PackedSequence(data, packed.batch_sizes), batch_first=True, total_length=inputs.shape[1]
         )
         back = order.argsort()
         return outputs[back], tuple(part[:, back] for part in last)
+
+    def _read_data(
+        self, data: Tensor, batch_sizes: Tensor, state: CellState
+    ) -> tuple[Tensor, CellState]:
+        """Read packed data; the LSTM has a layer here that trains faster than torch's kernel."""
+        if self.kind != "lstm":
+            data, *last = self._kernel(data, batch_sizes, state, *self._arguments())
+            return data, tuple(last)
+        sizes = batch_sizes.tolist()
+
+        def read(number: int, inputs: Tensor, *, backward: bool) -> tuple[Tensor, CellState]:
+            cell, (h, c) = self.cells[number], (part[number] for part in state)
+            outputs, *end = read_lstm(
+                cell.project(inputs), sizes, h, c, cell.state_weights, backward=backward
+            )
+            return outputs, tuple(end)
+
+        return self._through_layers(data, read)
 
     def _loop(
         self,
@@ -166,27 +192,30 @@ class RecurrentStack(nn.Module):
         mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
         """Read step by step what has no kernel, each layer and direction with its own state."""
+
+        def read(number: int, inputs: Tensor, *, backward: bool) -> tuple[Tensor, CellState]:
+            cell, begin = self.cells[number], tuple(part[number] for part in state)
+            return read_steps(
+                cell.recurrence(), cell.project(inputs), begin, mask=mask, backward=backward
+            )
+
+        return self._through_layers(inputs, read)
+
+    def _through_layers(self, inputs: Tensor, read: ReadLayer) -> tuple[Tensor, CellState]:
+        """Read with each layer in each direction; return the top's states and all last ones."""
         directions = 2 if self.bidirectional else 1
         last: list[CellState] = []
-        outputs = inputs
         for layer in range(self.layers):
             if layer and self.dropout:
-                outputs = F.dropout(outputs, self.dropout, self.training)
-            read = []
-            for direction in range(directions):
-                number = layer * directions + direction
-                cell = self.cells[number]
-                states, end = read_steps(
-                    cell.recurrence(),
-                    cell.project(outputs),
-                    tuple(part[number] for part in state),
-                    mask=mask,
-                    backward=direction == 1,
-                )
-                read.append(states)
-                last.append(end)
-            outputs = torch.cat(read, dim=-1)
-        return outputs, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            first = layer * directions
+            found = [
+                read(first + direction, inputs, backward=direction == 1)
+                for direction in range(directions)
+            ]
+            inputs = torch.cat([states for states, _ in found], dim=-1)
+            last += [end for _, end in found]
+        return inputs, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 
     def _kernel(self, inputs: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
         """Call torch's fused kernel; a state of one tensor goes in bare, as the kernels want it."""
