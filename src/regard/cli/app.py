@@ -12,6 +12,8 @@ from regard.base.errors import RegardError
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.forecast import forecast
+from regard.cli.gradients import gradients
+from regard.cli.ladder import ladder
 from regard.cli.look import look
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -47,7 +49,20 @@ def _options(
     """Train, run, measure and see attention models."""
 
 
-for command in (demo, train, translate, forecast, score, look, trace, summary, recipes, corpus):
+for command in (
+    demo,
+    train,
+    translate,
+    forecast,
+    score,
+    look,
+    trace,
+    ladder,
+    gradients,
+    summary,
+    recipes,
+    corpus,
+):
     app.command()(command)
 
 

@@ -37,7 +37,7 @@ class LoadedForecaster:
     """A model, its recipe, and the scale between its units and those of the series."""
 
     def __init__(self, *, model: Forecaster, recipe: ForecastRecipe, low: float, high: float):
-        self.model = model
+        self.model = model.requires_grad_(False)  # to be used, not trained
         self.recipe = recipe
         self.low = low
         self.high = high

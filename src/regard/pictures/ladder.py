@@ -1,0 +1,73 @@
+"""The ladder as bars: how much of the task each rung solves, with its size and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from regard.base.errors import RegardError
+from regard.pictures.canvas import save_figure
+from regard.pictures.colours import FAINT, INK, PALETTE
+from regard.pictures.labelled_map import plain_text
+
+
+class Step(NamedTuple):
+    """One bar of the picture."""
+
+    label: str
+    formula: str
+    accuracy: float
+    note: str
+
+
+def draw_ladder(
+    steps: Sequence[Step],
+    path: Path,
+    *,
+    levels: Sequence[tuple[str, float]] = (),
+    title: str | None = None,
+) -> None:
+    """Draw a bar a rung, with named levels such as chance, to PNG, SVG or PDF."""
+    if not steps:
+        raise RegardError("there are no rungs to draw.")
+    save_figure(partial(_ladder, steps, levels, title), path)
+
+
+def _ladder(
+    steps: Sequence[Step], levels: Sequence[tuple[str, float]], title: str | None
+) -> Figure:
+    figure = Figure(figsize=(7.4, 0.62 * len(steps) + 0.9))
+    axes = figure.subplots()
+    places = range(len(steps))
+    accuracies = [100 * step.accuracy for step in steps]
+    axes.barh(places, accuracies, height=0.62, color=PALETTE[0], zorder=2)
+    for place, step in zip(places, steps, strict=True):
+        inside = step.accuracy > 0.2
+        axes.text(
+            100 * step.accuracy - 1 if inside else 100 * step.accuracy + 1,
+            place,
+            f"{100 * step.accuracy:.0f} %",
+            ha="right" if inside else "left",
+            va="center",
+            color="white" if inside else INK,
+            fontweight="bold",
+            zorder=4,
+        )
+        axes.text(103, place, step.note, va="center", color=FAINT, fontsize=9)
+    for name, level in levels:
+        axes.axvline(100 * level, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
+        axes.text(100 * level, -0.62, name, ha="center", va="bottom", fontsize=9)
+    axes.set_yticks(places, [f"{step.label}\n{step.formula}" for step in steps], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("right answers, %")
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0, pad=6)
+    if title is not None:
+        axes.set_title(plain_text(title), pad=22, x=-0.0)
+    return figure
