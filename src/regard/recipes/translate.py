@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from regard.attention.coverage import coverage_penalty
 from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, Example, collate, encode_pairs
@@ -82,7 +83,9 @@ def train_translator(
         optimizer=torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), weight_decay=settings.weight_decay, fused=True
         ),
-        loss_sum=partial(batch_loss, model, smoothing=settings.label_smoothing),
+        loss_sum=partial(
+            batch_loss, model, smoothing=settings.label_smoothing, coverage=settings.coverage
+        ),
         batches_from=_batches(recipe, train),
         learning_rate=partial(
             learning_rate,
@@ -117,16 +120,22 @@ def tested(trained: Trained, pairs: Sequence[SentencePair]) -> Trained:
     return replace(trained, evaluation=evaluation)
 
 
-def batch_loss(model: Translator[Any], batch: Batch, *, smoothing: float) -> LossSum:
-    """Return the summed loss of a batch."""
-    output = model(batch.source, batch.source_mask, batch.target_input)
-    return token_loss(
+def batch_loss(
+    model: Translator[Any], batch: Batch, *, smoothing: float, coverage: float = 0.0
+) -> LossSum:
+    """Return the summed loss of a batch, with a penalty on looking twice if it is asked for."""
+    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=coverage > 0)
+    loss = token_loss(
         output.features,
         expected=batch.target_output,
         mask=batch.target_mask,
         project=model.project,
         smoothing=smoothing,
     )
+    if not coverage or output.attention is None:
+        return loss
+    penalty = coverage_penalty(output.attention, batch.target_mask)
+    return loss._replace(objective=loss.objective + coverage * penalty)
 
 
 def validate(

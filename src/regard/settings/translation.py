@@ -84,6 +84,7 @@ class TrainingSettings(Settings):
     warmup: int = Field(100, ge=0, description="updates until the full learning rate")
     weight_decay: float = Field(0.0, ge=0)
     label_smoothing: float = Field(0.0, ge=0, lt=1)
+    coverage: float = Field(0.0, ge=0, description="weight of the penalty on looking twice")
     clip: float = Field(1.0, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, description="batches an update")
     validate_every: int = Field(500, ge=1, description="updates between validations")
