@@ -25,8 +25,10 @@ from regard.attention.sight import Sight
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
 
-# From so many keys on, torch's fused kernel is faster on a CPU than batched products.
-LONG = 160
+# From so many keys on, torch's fused kernel is faster on a CPU than batched products: where no
+# gradient is wanted, and where one is.
+LONG = 32
+LONG_WITH_GRADIENT = 128
 # A window pays from so many windows of keys on; below, masking all pairs is cheaper.
 MANY_WINDOWS = 4
 
@@ -115,7 +117,7 @@ class MultiHeadAttention(nn.Module):
         """Let positions look at another sequence, whose padding the penalties hide."""
         weight, bias = (part[: self.model_dim] for part in self._projection)
         (query,) = self._split(F.linear(inputs, weight, bias), parts=1)
-        if with_weights or self._drops or memory.keys.shape[2] < LONG:
+        if with_weights or self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
             found = plain_attention(query, *memory, penalties=penalties, dropout=self._drop)
         else:
             found = fused_attention(query, *memory, penalties=penalties)
@@ -140,7 +142,7 @@ class MultiHeadAttention(nn.Module):
                 real=sight.real,
                 dropout=self._drop,
             )
-        if simple and not self._drops and sight.source >= LONG:
+        if simple and not self._drops and _is_long(sight.target, sight.source):
             only = sight.causal_only
             penalties = None if only else sight.penalties
             return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
@@ -178,6 +180,11 @@ class MultiHeadAttention(nn.Module):
     @property
     def _drop(self) -> Dropout | None:
         return self.dropout if self._drops else None
+
+
+def _is_long(target: int, source: int) -> bool:
+    """Return whether the fused kernel pays; for a single query it never does."""
+    return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
 
 
 def _is_local(sight: Sight) -> bool:
