@@ -171,6 +171,28 @@ def test_more_than_a_million_million_sentences() -> None:
     assert simple * simple > 10**12  # such a clause, "because", and another
 
 
+def test_no_two_words_look_the_same() -> None:
+    """A form that belonged to two words would have two right translations."""
+    selection = Selection(lexicon(small=False))
+    nouns = [form for each in selection.all_nouns for form in (each.english, each.english_plural)]
+    verbs = [
+        form
+        for each in (*selection.transitive, *selection.intransitive)
+        for form in (each.english, each.english_third, each.english_past)
+    ]
+    assert [form for form, count in Counter(nouns).items() if count > 1] == []
+    assert [form for form, count in Counter(verbs).items() if count > 1] == []
+
+
+def test_every_noun_can_be_described_and_acted_on() -> None:
+    for small in (False, True):
+        selection = Selection(lexicon(small=small))
+        for kind in {noun.kind for noun in selection.all_nouns}:
+            assert selection.gradable[kind]
+            assert selection.undergoing[kind]
+        assert all(selection.complements.values()) or small
+
+
 def test_pronouns_stand_for_a_noun_that_alone_fits() -> None:
     stream = RandomStream(9)
     sampler = Sampler(lexicon(small=False), stream, german.LANGUAGE, small=False)

@@ -14,6 +14,8 @@ from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.selection import Selection
 from regard.corpora.grammar.tree import Clause, Coordination, Nominal, NounPhrase
 
+PLURALS_PASSED = 70
+
 
 class Antecedent(NamedTuple):
     """A noun phrase, and an adjective that fits it alone."""
@@ -31,9 +33,11 @@ def find_antecedent(stream: RandomStream, selection: Selection, host: Clause) ->
         for phrase in (host.subject, host.object)
         if isinstance(phrase, NounPhrase) and _may_stand(phrase, host, joined=joined)
     ]
-    if not heads:
+    singular = [phrase for phrase in heads if not phrase.plural]
+    # "It" shows its gender and "they" does not, so most hosts with plurals alone are passed over.
+    if not heads or (not singular and stream.chance(PLURALS_PASSED)):
         return None
-    chosen = stream.choose(heads)
+    chosen = stream.choose(singular or heads)
     rivals = {
         phrase.noun.kind
         for phrase in in_sight

@@ -11,6 +11,7 @@ from regard.corpora.grammar.selection import (
     FOR_SOMEONE,
     NO_MANNER,
     NO_PLACE,
+    STATES,
     Selection,
 )
 from regard.corpora.grammar.style import Style
@@ -58,11 +59,11 @@ def draw_plan(
 ) -> Plan:
     """Draw the decisions; at least `keep` of the words stay for the nouns.
 
-    A negated clause has no frequency or manner adverb: what "not" denies would be in doubt. A
-    relative clause ends in no adverb: "the man who sings loudly laughs".
+    A negated clause has no adverb but of time: "he does not sleep everywhere" is not "he sleeps
+    nowhere". A relative clause ends in none: "the man who sings loudly laughs".
     """
     plan = Plan(words)
-    if style.modals and living and stream.chance(16):
+    if style.modals and living and verb.english not in STATES and stream.chance(17):
         modal = stream.choose(MODALS[tense])
         cost = 2 if modal == "want" else 1
         if plan.words - cost >= keep:
@@ -104,7 +105,7 @@ def _draw_adverb(
         plan.frequency = stream.choose(selection.adverbs["frequency"])
     elif kind < 16 and free and manner:
         plan.manner = stream.choose(selection.adverbs["manner"])
-    elif kind < 20 and place:
+    elif kind < 21 and place and not plan.negated:
         plan.place = stream.choose(selection.adverbs["place"])
     elif kind < 36 and timed:
         adverb = stream.choose(selection.adverbs[f"time-{tense}"])

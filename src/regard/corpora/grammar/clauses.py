@@ -52,7 +52,8 @@ class Position:
     """Where a clause stands, and what it may therefore hold.
 
     `timed` allows an adverb of time, `affirmative` forbids negation, `content` allows a
-    that-clause, and `they` that pronoun without a noun for it.
+    that-clause, and `they` that pronoun without a noun for it. `inverted` says that something
+    stands before the clause, so that German puts the verb before the subject.
     Beside an "and" between clauses no noun phrases are joined by another one: it would be unclear
     which of them joins the clauses. In a relative clause, `gap` is what it describes.
     """
@@ -61,6 +62,7 @@ class Position:
     affirmative: bool = False
     content: bool = False
     they: bool = False
+    inverted: bool = False
     after_and: bool = False
     before_and: bool = False
     gap: Gap | None = None
@@ -159,12 +161,8 @@ class Clauses:
             subject, kind = self._described(words - predicate)
         else:
             subject, kind = gap, gap.noun.kind
-        return Clause(
-            subject=subject,
-            tense=tense,
-            predicate=self._noun_phrases.description(kind, degree=degree, predicate=True),
-            negated=negated,
-        )
+        description = self._noun_phrases.description(kind, degree=degree, predicate=True)
+        return Clause(subject=subject, tense=tense, predicate=description, negated=negated)
 
     def _described(self, words: int) -> tuple[Nominal, str]:
         """Return a subject of any kind, and its kind."""
@@ -174,10 +172,8 @@ class Clauses:
         return phrase, phrase.noun.kind
 
     def _act(self, verb: Verb, words: int, tense: Tense, position: Position) -> Clause | None:
-        """Return a clause with this verb, or None if the verb cannot fill or fit the words."""
+        """Return a clause with this verb, or None if it cannot have so many words."""
         parts = 2 if verb.objects else 1
-        if words < 1 + parts:
-            return None
         gap = position.gap
         acting = verb.subjects
         if gap is not None and gap.role == "subject":
@@ -303,7 +299,10 @@ class Clauses:
     ) -> NounPhrase | Pronoun | Coordination:
         """Return what the verb is done to; a negated one has no numeral ("not three dogs")."""
         stream, style = self._stream, self._style
-        if words == 1 and "person" in verb.objects and style.pronouns and stream.chance(50):
+        # "gestern sah ihn der Mann", "gestern sah der Mann ihn": neither order is the only one.
+        either = (position.inverted or plan.fronted) and not isinstance(subject, Pronoun)
+        pronouns = style.pronouns and "person" in verb.objects and not either
+        if words == 1 and pronouns and stream.chance(50):
             first = isinstance(subject, Pronoun) and subject.word in ("I", "we")
             return Pronoun(stream.choose(OBJECTS_OF_FIRST if first else OBJECTS))
         nouns = self._selection.nouns(verb.objects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from regard.corpora.grammar.lexicon import Verb
 from regard.corpora.grammar.realise import Token, words
 from regard.corpora.grammar.tree import (
     Clause,
@@ -105,7 +106,7 @@ def _verbs(clause: Clause) -> list[Token]:
         rest = words(base, finite, (clause, "verb"))
     else:
         head = []
-        rest = words(_finite(clause, agreement), finite, (clause, "verb"))
+        rest = words(_finite(clause.verb, clause.tense, agreement), finite, (clause, "verb"))
     if clause.negated:
         head.append(Token("not", ((clause, "not"),)))
     if clause.frequency is not None:
@@ -113,12 +114,10 @@ def _verbs(clause: Clause) -> list[Token]:
     return head + rest
 
 
-def _finite(clause: Clause, agreement: Agreement) -> str:
-    if clause.verb is None:
-        return _be(clause.tense, agreement)
-    if clause.tense == "past":
-        return clause.verb.english_past
-    return clause.verb.english_third if agreement == "singular" else clause.verb.english
+def _finite(verb: Verb, tense: Tense, agreement: Agreement) -> str:
+    if tense == "past":
+        return verb.english_past
+    return verb.english_third if agreement == "singular" else verb.english
 
 
 def _do(tense: Tense, agreement: Agreement) -> str:

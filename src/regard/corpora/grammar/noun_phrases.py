@@ -64,8 +64,10 @@ class NounPhrases:
 
     def joined(self, nouns: tuple[Noun, ...], words: int) -> Coordination:
         """Return two definite noun phrases with "and" between them, in 5 to 9 words."""
-        first, second = share(self._stream, words - 1, [(2, LIGHT), (2, LIGHT)])
-        return Coordination(self.light(nouns, first, ("the",)), self.light(nouns, second, ("the",)))
+        sizes = share(self._stream, words - 1, [(2, LIGHT), (2, LIGHT)])
+        first = self.light(nouns, sizes[0], ("the",))
+        others = tuple(noun for noun in nouns if noun is not first.noun) or nouns
+        return Coordination(first, self.light(others, sizes[1], ("the",)))
 
     def placed(self, nouns: tuple[Noun, ...], words: int) -> NounPhrase:
         """Return a noun phrase with the place where it is, in 5 to 9 words."""

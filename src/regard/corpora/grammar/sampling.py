@@ -96,6 +96,7 @@ class Sampler:
         position = Position(
             timed=index == 0 and not fronted,
             they=index == 0 and not fronted,
+            inverted=index == 0 and fronted,
             content=index == len(joints),
             after_and=index > 0 and joints[index - 1] == "and",
             before_and=index < len(joints) and joints[index] == "and",

@@ -20,13 +20,13 @@ def share(stream: RandomStream, total: int, bounds: Sequence[Bounds]) -> list[in
     shares = [low for low, _ in bounds]
     extra = total - sum(shares)
     room = sum([high for _, high in bounds]) - sum(shares)
-    places = list(range(len(bounds)))
+    # From a random part on, so that no part is always the long one.
+    place = stream.below(len(bounds)) if extra else 0
     while extra:
-        # In random order, so that no part is always the long one.
-        place = places.pop(stream.below(len(places)))
         low, high = bounds[place]
         room -= high - low
         given = stream.between(max(0, extra - room), min(high - low, extra))
         shares[place] += given
         extra -= given
+        place = (place + 1) % len(bounds)
     return shares
