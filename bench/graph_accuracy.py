@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 import torch
-from result import write_result
 
 from regard.recipes.catalog import find_recipe
 from regard.recipes.classify_nodes import NodeAccuracy, open_graph_run, train_node_classifier
 from regard.settings.graph import GraphRecipe
 from regard.settings.schema import expect
+from result import write_result
 
 # Kipf & Welling 2017: 16 hidden units, dropout 0.5, rate 0.01.
 CONVOLUTION = (

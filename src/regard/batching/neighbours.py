@@ -13,7 +13,7 @@ import torch
 
 from regard.attention.edges import Edges
 from regard.attention.features import Features, GraphInput, SparseFeatures
-from regard.base.shapes import Int, Tensor
+from regard.base.shapes import Float, Int, Tensor
 from regard.batching.order import Position
 
 SELF_LOOP = 2  # the type of an edge from a node to itself
@@ -140,7 +140,9 @@ def _segments(starts: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     return starts[rows][segment] + within, segment
 
 
-def _rows(features: Features, nodes: Tensor) -> Features:
+def _rows(
+    features: Features, nodes: Int[Tensor, "chosen"]
+) -> Float[Tensor, "chosen features"] | SparseFeatures:
     if isinstance(features, Tensor):
         return features.index_select(0, nodes)
     entries, segment = _segments(features.entries.starts, nodes)

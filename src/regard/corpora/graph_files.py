@@ -155,12 +155,12 @@ def read_graphml(path: Path, *, label: str = "label") -> Graph:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
     except ValueError as error:
-        if "allow_pickle" in str(error):
+        if "Object arrays" in str(error):
             raise DataError(
                 "the file holds Python objects, which are never read: they could execute code",
                 path=path,

@@ -24,7 +24,7 @@ class NodeOutput:
 
     logits: Float[Tensor, "nodes classes"]
     hidden: Float[Tensor, "nodes hidden"] | None
-    attention: tuple[Float[Tensor, "edges heads"], ...]
+    attention: tuple[Float[Tensor, "edges _"], ...]
 
 
 class GraphClassifier(nn.Module):

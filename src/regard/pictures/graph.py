@@ -110,7 +110,7 @@ def _neighbourhood(
         _caption(axes, each, x, y, angle=angle, size=size)
     own = Circle((0, 0), 0.16, fill=False, edgecolor=FAINT, linewidth=THICKEST * centre.weight)
     axes.add_patch(own)
-    _node(axes, centre, 0, 0, size=0.12)
+    _node(axes, centre, 0.0, 0.0, size=0.12)
     axes.text(0, 0, plain_text(readable_label(centre.name)), ha="center", va="center", fontsize=9)
     note = f"attention to itself: {centre.weight:.2f}"
     if rest:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from regard.attention.edges import Edges
+from regard.attention.features import GraphInput
+from regard.base.errors import SettingsError
+from regard.models.graph_classifier import build_graph_classifier
+from regard.models.graph_layers import MessagePassing, symmetric_weights
+from regard.models.summary import parameter_count
+from regard.settings.graph import GraphModelSettings
+
+
+def ring(nodes: int = 6, features: int = 5) -> GraphInput:
+    torch.manual_seed(0)
+    own = torch.arange(nodes)
+    source, target = torch.cat([own, own]), torch.cat([own, (own + 1) % nodes])
+    edges = Edges.sort(source, target, sources=nodes, targets=nodes)
+    types = torch.where(edges.source == edges.target, 2, 0)
+    return GraphInput(torch.randn(nodes, features), edges, types)
+
+
+CASES: dict[str, tuple[dict[str, Any], int]] = {
+    "attention": ({"heads": 2, "head_dim": 3}, 6),
+    "dynamic attention": ({"heads": 2, "head_dim": 3, "score": "dynamic"}, 6),
+    "dot attention, residual": ({"heads": 2, "head_dim": 3, "score": "dot", "residual": True}, 6),
+    "averaged output heads": ({"heads": 2, "head_dim": 3, "output_heads": 4}, 6),
+    "convolution": ({"layer": "convolution", "hidden": 4}, 4),
+    "messages": ({"layer": "messages", "hidden": 4}, 4),
+    "three layers": ({"heads": 1, "head_dim": 2, "layers": 3}, 2),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_model_gives_a_class_to_every_node(name: str) -> None:
+    changes, width = CASES[name]
+    settings = GraphModelSettings(**changes)
+    model = build_graph_classifier(settings, features=5, classes=3).eval()
+    graph = ring()
+    output = model(graph, with_weights=True)
+    assert output.logits.shape == (6, 3)
+    assert output.hidden.shape == (6, width)
+    attends = settings.layer == "attention"
+    assert len(output.attention) == (settings.layers if attends else 0)
+    output.logits.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_one_layer_has_no_hidden_features() -> None:
+    model = build_graph_classifier(
+        GraphModelSettings(layers=1),  # type: ignore[call-arg]
+        features=5,
+        classes=3,
+    )
+    output = model(ring())
+    assert output.hidden is None
+    assert output.attention == ()
+
+
+def test_the_model_of_the_paper_has_its_size() -> None:
+    settings = GraphModelSettings()  # type: ignore[call-arg]
+    model = build_graph_classifier(settings, features=1433, classes=7)
+    # W, a and the bias of each layer; one bias a head inside the score is the authors' addition.
+    hidden, output = 1433 * 64 + 2 * 64 + 64 + 8, 64 * 7 + 2 * 7 + 7 + 1
+    assert parameter_count(model) == hidden + output
+
+
+def test_an_unknown_score_is_refused() -> None:
+    settings = GraphModelSettings(score="aditive")  # type: ignore[call-arg]
+    with pytest.raises(SettingsError, match="Did you mean 'additive'"):
+        build_graph_classifier(settings, features=5, classes=3)
+
+
+def test_messages_know_the_type_of_their_edge() -> None:
+    graph = ring()
+    layer = MessagePassing(input_dim=5, output_dim=4, edge_types=3)
+    other = torch.ones_like(graph.edge_types)
+    assert not torch.allclose(
+        layer(graph.features, graph.edges, graph.edge_types),
+        layer(graph.features, graph.edges, other),
+    )
+
+
+def test_the_weights_of_a_convolution_depend_on_the_degrees() -> None:
+    edges = Edges.sort(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 1]), sources=3, targets=3)
+    assert symmetric_weights(edges).tolist() == pytest.approx([1.0, 0.5**0.5, 0.5, 1.0])
