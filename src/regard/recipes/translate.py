@@ -27,8 +27,9 @@ from regard.recipes.run import Run
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TokenizerSettings, TranslationRecipe
 from regard.text.build import train_tokenizer
+from regard.training.chunked_loss import chunked_token_loss
 from regard.training.loop import Validation, fit
-from regard.training.loss import LossSum, token_loss
+from regard.training.loss import LossSum
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
 
@@ -125,11 +126,12 @@ def batch_loss(
 ) -> LossSum:
     """Return the summed loss of a batch, with a penalty on looking twice if it is asked for."""
     output = model(batch.source, batch.source_mask, batch.target_input, with_weights=coverage > 0)
-    loss = token_loss(
+    loss = chunked_token_loss(
         output.features,
         expected=batch.target_output,
         mask=batch.target_mask,
-        project=model.project,
+        weight=model.projection.weight,
+        bias=model.projection.bias,
         smoothing=smoothing,
     )
     if not coverage or output.attention is None:
