@@ -12,11 +12,12 @@ from regard.corpora.grammar.tree import Preposition
 PERSON = frozenset({"person"})
 LIVING = frozenset({"person", "animal"})
 
-# After verbs of movement "in" and "on" could be place or direction; some take "to" and "from".
+# After verbs of movement "in" and "behind" could be place or direction; some take "to" and "from".
 MOTION = frozenset(
-    {"arrive", "climb", "come", "crawl", "cross", "depart", "disappear", "emigrate", "enter",
-     "explore", "fall", "flee", "fly", "go", "hurry", "jump", "leave", "limp", "march", "reach",
-     "return", "run", "slip", "stumble", "swim", "travel", "visit", "walk"}
+    {"arrive", "bring", "climb", "come", "crawl", "cross", "depart", "disappear", "emigrate",
+     "enter", "explore", "fall", "flee", "fly", "go", "hurry", "jump", "leave", "limp", "march",
+     "plant", "pull", "push", "reach", "return", "run", "send", "slip", "stumble", "swim", "throw",
+     "travel", "visit", "walk"}
 )  # fmt: skip
 DIRECTED = frozenset({"come", "go", "hurry", "march", "return", "run", "travel", "walk"})
 # How things are rather than what one does: not done slowly, with someone or at a place.
