@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ from regard.pictures.curves import MARKERS
 from regard.pictures.labelled_map import plain_text
 
 # Smaller norms cannot be told from rounding, and would squeeze everything else.
-LEAST = 1e-12
+LEAST = 1e-16
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def draw_gradients(
@@ -34,7 +36,8 @@ def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str |
     every_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (moment, curves) in zip(every_axes, panels.items(), strict=True):
         for number, (name, norms) in enumerate(curves.items()):
-            values = np.maximum(np.asarray(norms, dtype=np.float64), LEAST)
+            values = np.asarray(norms, dtype=np.float64)
+            values = np.where(values < LEAST, np.nan, values)
             axes.semilogy(
                 np.arange(len(values)),
                 values,
@@ -49,6 +52,7 @@ def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str |
         axes.set_title(plain_text(moment), fontsize=10, fontweight="normal", pad=8)
         axes.set_xlabel("steps between state and loss")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.yaxis.set_major_formatter(_power_of_ten)
         axes.grid(axis="y")
         axes.spines["left"].set_visible(False)
         axes.tick_params(length=0, pad=5, which="both")
@@ -59,3 +63,9 @@ def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str |
     if title is not None:
         figure.text(0.125, 0.965, plain_text(title), fontsize=11, fontweight="bold")
     return figure
+
+
+def _power_of_ten(value: float, place: int) -> str:
+    """Return 0.01 as 10⁻²; labels are plain text, so that words may hold dollars."""
+    exponent = str(round(math.log10(value))) if value > 0 else ""
+    return "10" + exponent.translate(RAISED)

@@ -73,9 +73,8 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
 
 def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
     """Trace a sentence: the source is read once, then the most probable symbols are written."""
+    _require_text(text)
     ids = loaded.source_tokenizer.encode(text)
-    if not ids:
-        raise RegardError("There is nothing to trace: the text is empty.")
     source, mask = padded([ids], after=END)
     limits = length_limits(
         mask,
@@ -168,6 +167,7 @@ def _forecaster_of(recipe: Recipe, text: str) -> Trace:
 
 def _translator_of(recipe: Recipe, text: str) -> Trace:
     """Trace an untrained translator, whose vocabulary is what the text itself has."""
+    _require_text(text)
     settings = expect(recipe, TranslationRecipe)
     kind = "word" if settings.tokenizer.kind == "word" else "character"
     tokenizer = train_tokenizer([text], kind=kind)  # type: ignore[arg-type]
@@ -179,6 +179,11 @@ def _translator_of(recipe: Recipe, text: str) -> Trace:
         model=model, source_tokenizer=tokenizer, target_tokenizer=tokenizer, recipe=settings
     )
     return trace_translator(loaded, text)
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise RegardError("There is nothing to trace: the text is empty.")
 
 
 def _names(loaded: LoadedTranslator) -> list[str]:

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.base.errors import RegardError
+from regard.pictures.gradients import draw_gradients
+from regard.pictures.ladder import Step, draw_ladder
+
+
+def test_the_ladder_has_a_bar_a_rung(tmp_path: Path) -> None:
+    steps = [Step("0  gated", "h_t = ...", 0.15, "12 parameters"), Step("1  free", "f", 0.9, "20")]
+    path = tmp_path / "ladder.svg"
+    draw_ladder(steps, path, levels=[("guessing", 0.17)], title="The ladder")
+    text = path.read_text()
+    for wanted in ("0  gated", "15 %", "90 %", "guessing", "12 parameters", "The ladder"):
+        assert wanted in text, wanted
+
+
+def test_gradients_have_a_panel_a_moment_and_a_curve_a_network(tmp_path: Path) -> None:
+    curves = {"tanh RNN": [1.0, 1e-3, 0.0], "LSTM": [1.0, 0.9, 0.8]}
+    path = tmp_path / "gradients.svg"
+    draw_gradients({"before": curves, "after": curves}, path, title="How far?")
+    text = path.read_text()
+    for wanted in ("tanh RNN", "LSTM", "before", "after", "10⁻²", "How far?"):
+        assert wanted in text, wanted
+
+
+def test_nothing_to_draw_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="no rungs to draw"):
+        draw_ladder([], tmp_path / "x.png")
+    with pytest.raises(RegardError, match="no gradients to draw"):
+        draw_gradients({"before": {}}, tmp_path / "x.png")

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.pictures.series import MOST_POINTS, _first_to_show, draw_forecast
+
+
+def draw(path: Path, *, weights: bool, joined: bool, length: int = 80) -> str:
+    series = np.sin(np.arange(float(length)))
+    places = np.arange(length - 20, length)
+    draw_forecast(
+        series,
+        places=places,
+        forecast=series[places, None] + 0.1,
+        weights=np.random.default_rng(1).dirichlet(np.ones(10), 20) if weights else None,
+        path=path,
+        name="height of $water$",
+        joined=joined,
+        title="a title",
+    )
+    return path.read_text()
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@pytest.mark.parametrize("joined", [True, False])
+def test_series_forecast_and_attention_are_drawn(
+    tmp_path: Path, weights: bool, joined: bool
+) -> None:
+    text = draw(tmp_path / "x.svg", weights=weights, joined=joined)
+    assert "height of $water$" in text
+    assert "a title" in text
+    assert ("attention" in text) == weights
+    assert ("forecast of the test part" in text) == joined
+
+
+def test_the_same_picture_has_the_same_bytes(tmp_path: Path) -> None:
+    pictures = [draw(tmp_path / f"{n}.svg", weights=True, joined=True) for n in (1, 2)]
+    assert pictures[0] == pictures[1]
+
+
+def test_only_the_part_that_can_be_seen_is_shown() -> None:
+    assert _first_to_show(np.sin(np.arange(50.0))) == 0
+    assert _first_to_show(np.arange(1000.0)) == 1000 - MOST_POINTS
+    growing = 2.0 ** np.arange(-99, 1)
+    assert 80 < _first_to_show(growing) < 95
