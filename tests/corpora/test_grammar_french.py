@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.base.errors import SettingsError
 from regard.corpora.grammar import english, french
 from regard.corpora.grammar.align import align
 from regard.corpora.grammar.clause_verbs import CLAUSE_VERBS
@@ -22,7 +23,7 @@ from regard.corpora.grammar.french_forms import (
     participle_form,
 )
 from regard.corpora.grammar.generate import generate
-from regard.corpora.grammar.languages import PAIRS
+from regard.corpora.grammar.languages import PAIRS, target_language
 from regard.corpora.grammar.lexicon import Adjective, Adverb, Noun, Verb, lexicon
 from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.sampling import Sampler
@@ -534,6 +535,12 @@ def test_mute_and_aspirate_h() -> None:
 
 def test_french_is_a_pair() -> None:
     assert PAIRS == ("en-de", "en-fr")
+    assert target_language("en-fr") is french.LANGUAGE
+
+
+def test_an_unknown_pair_names_those_there_are() -> None:
+    with pytest.raises(SettingsError, match="no pair 'en-it'; it has: en-de, en-fr"):
+        target_language("en-it")
 
 
 def test_no_conjunction_of_french_asks_for_the_subjunctive() -> None:
@@ -561,9 +568,9 @@ def test_a_source_has_one_translation() -> None:
     stream = RandomStream(5)
     sampler = Sampler(lexicon(small=True), stream, french.LANGUAGE, small=False)
     translations: dict[str, str] = {}
-    draws = 3000
+    draws = 1500
     for _ in range(draws):
-        tree = sampler.sentence(stream.between(3, 5))
+        tree = sampler.sentence(stream.between(3, 4))
         source = " ".join(token.text for token in english.realise(tree))
         target = text(tree)
         assert translations.setdefault(source, target) == target

@@ -41,6 +41,7 @@ from regard.corpora.grammar.tree import (
     Clause,
     Coordination,
     Description,
+    Modal,
     Nominal,
     NounPhrase,
     PrepositionalPhrase,
@@ -48,6 +49,7 @@ from regard.corpora.grammar.tree import (
     RelativePronoun,
     Sentence,
     Subordinate,
+    Tense,
 )
 
 Frame: TypeAlias = Literal["plain", "background", "condition"]
@@ -178,7 +180,8 @@ def _finite(clause: Clause, frame: Frame) -> tuple[Token, list[Token]]:
     past = clause.tense == "past"
     if clause.modal is not None:
         infinitive = verb.french if verb is not None else "être"
-        return Token(_modal(clause, frame, person), (finite,)), [Token(infinitive, (full,))]
+        modal = Token(_modal(clause.modal, clause.tense, frame, person), (finite,))
+        return modal, [Token(infinitive, (full,))]
     if verb is None:
         return Token((WAS if past else BE)[person], (finite,)), []
     if not past:
@@ -190,10 +193,9 @@ def _finite(clause: Clause, frame: Frame) -> tuple[Token, list[Token]]:
     return Token(auxiliary[person], (finite,)), [Token(participle, (full,))]
 
 
-def _modal(clause: Clause, frame: Frame, person: Person) -> str:
-    """Return the modal verb; the conditional "devrait" may not follow "si"."""
-    modal = clause.modal or "can"
-    if clause.tense == "past":
+def _modal(modal: Modal, tense: Tense, frame: Frame, person: Person) -> str:
+    """Return the modal verb; only "want" has a past, and "devrait" may not follow "si"."""
+    if tense == "past":
         return WANTED[person]
     if modal == "should" and frame == "condition":
         modal = "must"
