@@ -183,7 +183,8 @@ def drop(values: Float[Tensor, "*shape"], dropout: float) -> Float[Tensor, "*sha
     """Return the values with a share of them set to zero and the others scaled up."""
     if dropout == 0.0:
         return values
-    return values * keep_mask(values.shape, dropout) * (1.0 / (1.0 - dropout))
+    kept = keep_mask(values.shape, dropout).to(values.dtype)
+    return values * kept.mul_(1.0 / (1.0 - dropout))
 
 
 class _NeighbourSum(torch.autograd.Function):

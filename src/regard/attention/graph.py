@@ -68,9 +68,17 @@ class AdditiveEdgeScore(EdgeScore):
         edges: Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return LeakyReLU(a_1^T W h_i + a_2^T W h_j + b)."""
-        target_term = (queries * self.target_readout).sum(-1) + self.bias
-        source_term = (keys * self.source_readout).sum(-1)
+        target_term = _read_out(queries, self.target_readout) + self.bias
+        source_term = _read_out(keys, self.source_readout)
         return additive_scores(target_term, source_term, edges=edges, slope=SLOPE)
+
+
+def _read_out(
+    vectors: Float[Tensor, "nodes heads head_dim"], readout: Float[Tensor, "heads head_dim"]
+) -> Float[Tensor, "nodes heads"]:
+    """Return a^T v for each head: one product with a block-diagonal matrix, which is fastest."""
+    blocks: Tensor = torch.block_diag(*readout.unbind())  # type: ignore[no-untyped-call]
+    return vectors.flatten(1) @ blocks.t()  # [nodes, heads * head_dim] @ [heads * head_dim, heads]
 
 
 class DynamicEdgeScore(EdgeScore):
