@@ -14,7 +14,15 @@ def test_the_ladder_has_a_bar_a_rung(tmp_path: Path) -> None:
     path = tmp_path / "ladder.svg"
     draw_ladder(steps, path, levels=[("guessing", 0.17)], title="The ladder")
     text = path.read_text()
-    for wanted in ("0  gated", "15 %", "90 %", "guessing", "12 parameters", "The ladder"):
+    for wanted in (
+        "0  gated",
+        "15.0 %",
+        "90.0 %",
+        "hₜ = ...",
+        "guessing",
+        "12 parameters",
+        "The ladder",
+    ):
         assert wanted in text, wanted
 
 

@@ -209,7 +209,7 @@ class Rung:
 
 
 def _with_positions(
-    *, input_dim: int, hidden: int, heads: int, learned: bool, max_length: int = 512
+    *, input_dim: int, hidden: int, heads: int, learned: bool, max_length: int = 64
 ) -> nn.Module:
     table = LearnedPositions(hidden, max_length=max_length) if learned else Sinusoids(hidden)
     return KeyValueRung(input_dim=input_dim, hidden=hidden, heads=heads, positions=table)

@@ -14,6 +14,16 @@ from regard.pictures.canvas import save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text
 
+# How the papers' symbols look in a picture, longest first.
+SYMBOLS = {
+    "h_{t-1}": "hₜ₋₁",
+    "sum_i": "Σᵢ",
+    "alpha_i": "αᵢ",
+    "h~": "h\u0303",
+    "_t": "ₜ",
+    "_i": "ᵢ",
+}
+
 
 class Step(NamedTuple):
     """One bar of the picture."""
@@ -50,7 +60,7 @@ def _ladder(
         axes.text(
             100 * step.accuracy - 1 if inside else 100 * step.accuracy + 1,
             place,
-            f"{100 * step.accuracy:.0f} %",
+            f"{100 * step.accuracy:.1f} %",
             ha="right" if inside else "left",
             va="center",
             color="white" if inside else INK,
@@ -61,7 +71,9 @@ def _ladder(
     for name, level in levels:
         axes.axvline(100 * level, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
         axes.text(100 * level, -0.62, name, ha="center", va="bottom", fontsize=9)
-    axes.set_yticks(places, [f"{step.label}\n{step.formula}" for step in steps], fontsize=9)
+    axes.set_yticks(
+        places, [f"{step.label}\n{_in_symbols(step.formula)}" for step in steps], fontsize=9
+    )
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("right answers, %")
@@ -71,3 +83,9 @@ def _ladder(
     if title is not None:
         axes.set_title(plain_text(title), pad=22, x=-0.0)
     return figure
+
+
+def _in_symbols(formula: str) -> str:
+    for name, symbol in SYMBOLS.items():
+        formula = formula.replace(name, symbol)
+    return formula
