@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from regard import __version__
 from regard.cli import app
 
 COMMANDS = ["demo", "train", "translate", "score", "look", "summary", "recipes", "corpus"]
@@ -39,3 +40,8 @@ def test_interruptions_end_quietly(
     with pytest.raises(SystemExit) as stop:
         app.main([])
     assert stop.value.code == code
+
+
+def test_version(run: Any) -> None:
+    answer = run("--version")
+    assert (answer.code, answer.out) == (0, f"regard {__version__}\n")
