@@ -76,7 +76,7 @@ def main() -> None:
         "graph-accuracy",
         figures,
         command="python bench/graph_accuracy.py --data DATA --seeds " + str(options.seeds),
-        notes={"selection": "validation loss minus accuracy; test nodes are used once, at the end"},
+        notes={"selection": "validation loss and accuracy; test nodes are used once, at the end"},
     )
     print(json.dumps(figures, indent=1), file=sys.stderr)
 

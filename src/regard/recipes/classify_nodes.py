@@ -27,6 +27,7 @@ from regard.batching.order import Position
 from regard.corpora.graph import Graph, Split
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier, build_graph_classifier
+from regard.recipes.early_stopping import EarlyStopping
 from regard.recipes.graph_data import graph_input, node_batch, read_graph
 from regard.recipes.loaded_graph import LoadedGraphClassifier
 from regard.recipes.run import Run
@@ -34,10 +35,11 @@ from regard.settings.graph import GraphRecipe, GraphTrainingSettings
 from regard.training.checkpoint import CheckpointStore, load_weights, read_state
 from regard.training.loop import Limits, Validation, fit
 from regard.training.loss import LossSum
-from regard.training.metrics import MetricsLog
+from regard.training.metrics import MetricsLog, read_metrics
 from regard.training.progress import Observer, Observers, Progress
 
 GRAPH, RESULT, PREDICTIONS = "graph.npz", "test.json", "predictions.tsv"
+METRICS = "metrics.jsonl"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class SeedResult:
 
     seed: int
     steps: int
-    valid_value: float
+    valid_loss: float
     valid_accuracy: float
     test_accuracy: float
 
@@ -69,8 +71,8 @@ class NodeAccuracy:
 
     @property
     def best(self) -> SeedResult:
-        """Return the seed with the best validation, whatever its test."""
-        return min(self.seeds, key=lambda each: each.valid_value)
+        """Return the seed with the lowest validation loss, whatever its test."""
+        return min(self.seeds, key=lambda each: each.valid_loss)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -93,10 +95,15 @@ class LateStore(CheckpointStore):
     A small graph improves hundreds of times in seconds; writing each would take longer than it.
     """
 
-    _best: tuple[dict[str, torch.Tensor], Progress, dict[str, float]] | None = None
+    def __init__(self, run: Path, *, stopping: EarlyStopping, evidence: Mapping[str, Any]):
+        super().__init__(run, keep=1, evidence=evidence)
+        self._stopping = stopping
+        self._best: tuple[dict[str, torch.Tensor], Progress, dict[str, float]] | None = None
 
     def save_best(self, model: nn.Module, progress: Progress, metrics: Mapping[str, float]) -> None:
         """Remember the weights of the best model so far."""
+        if not self._stopping.chosen:
+            return
         copies = {name: p.detach().clone() for name, p in model.named_parameters()}
         self._best = (copies, progress, dict(metrics))
 
@@ -201,13 +208,20 @@ def node_loss(model: GraphClassifier, batch: NodeBatch) -> LossSum:
     return LossSum(loss, loss.detach())
 
 
-def validate_nodes(model: GraphClassifier, batch: NodeBatch, *, select: str) -> Validation:
-    """Return loss and accuracy of the validation nodes, and what to choose a model by."""
+def measure_nodes(model: GraphClassifier, batch: NodeBatch) -> dict[str, float]:
+    """Return mean loss and accuracy over the nodes of a batch."""
     logits = model(batch.graph).logits.index_select(0, batch.rows)
     loss = float(F.cross_entropy(logits, batch.labels))
     accuracy = float((logits.argmax(1) == batch.labels).float().mean())
-    value = {"loss": loss, "accuracy": -accuracy, "both": loss - accuracy}[select]
-    return Validation(metrics={"loss": loss, "accuracy": accuracy}, value=value)
+    return {"loss": loss, "accuracy": accuracy}
+
+
+def validate_nodes(
+    model: GraphClassifier, batch: NodeBatch, *, stopping: EarlyStopping
+) -> Validation:
+    """Return the figures of the validation nodes, and what to choose a model by."""
+    metrics = measure_nodes(model, batch)
+    return Validation(metrics=metrics, value=stopping.value(**metrics))
 
 
 def _train_seed(
@@ -228,9 +242,11 @@ def _train_seed(
     )
     torch.manual_seed(seed)
     model = _fresh_model(recipe, graph)
-    store = LateStore(folder, keep=1, evidence=_evidence(graph))
-    done = store.folders()[-1:]
+    done = CheckpointStore(folder).folders()[-1:]
     resumed = int(read_state(done[0])["progress"]["step"]) if done else 0
+    log = MetricsLog(folder / METRICS, resume_step=resumed)
+    earlier = [row for row in read_metrics(folder / METRICS) if row["kind"] == "valid"]
+    stopping = EarlyStopping(settings.select, earlier=earlier)
     progress = fit(
         model=model,
         optimizer=torch.optim.Adam(model.parameters(), weight_decay=settings.l2, fused=True),
@@ -244,24 +260,22 @@ def _train_seed(
             start=Position(epoch=epoch, batch=batch),
         ),
         learning_rate=lambda step, share: settings.learning_rate,
-        validate=partial(validate_nodes, model, valid, select=settings.select),
-        store=store,
+        validate=partial(validate_nodes, model, valid, stopping=stopping),
+        store=LateStore(folder, stopping=stopping, evidence=_evidence(graph)),
         limits=limits_of(settings),
-        observer=Observers([MetricsLog(folder / "metrics.jsonl", resume_step=resumed), *observers]),
+        observer=Observers([log, *observers]),
         clip=float("inf"),
     )
     load_weights(model, Run(folder).weights())
     model.eval()
     with torch.no_grad():
-        found, tested = (
-            validate_nodes(model, part, select=settings.select) for part in (valid, test)
-        )
+        found, tested = measure_nodes(model, valid), measure_nodes(model, test)
     return SeedResult(
         seed=seed,
         steps=progress.step,
-        valid_value=found.value,
-        valid_accuracy=100.0 * found.metrics["accuracy"],
-        test_accuracy=100.0 * tested.metrics["accuracy"],
+        valid_loss=found["loss"],
+        valid_accuracy=100.0 * found["accuracy"],
+        test_accuracy=100.0 * tested["accuracy"],
     )
 
 
