@@ -7,8 +7,11 @@ import pytest
 
 from regard.base.errors import RegardError, SettingsError
 from regard.recipes.catalog import find_recipe
+from regard.recipes.classify_nodes import open_graph_run, train_node_classifier
 from regard.recipes.trace import Trace, TracedArray
-from regard.recipes.trace_models import FROM_RECIPE, trace_recipe
+from regard.recipes.trace_models import FROM_RECIPE, trace_recipe, trace_run
+from regard.settings.graph import GraphRecipe
+from regard.settings.schema import expect
 
 SMALL = ["model.hidden=6", "model.embedding=4", "tokenizer.kind=word", "model.dropout=0"]
 SENTENCE = "to be or not to be"
@@ -66,6 +69,26 @@ def test_a_transformer_shows_what_each_part_returned() -> None:
     assert found["encoder_state"].shape[0] == 7
     np.testing.assert_allclose(found["weight"].sum(1), 1, rtol=1e-4)
     assert len(found.parts) > 10
+
+
+def test_a_node_shows_its_neighbours_and_its_classes(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    labels = np.arange(30) % 3
+    graph = tmp_path / "graph.npz"
+    features = np.eye(3, dtype=np.float32)[labels] + random.random((30, 3), dtype=np.float32)
+    np.savez(graph, x=features, y=labels, edges=random.integers(0, 30, (2, 60)))
+    overrides = [f"data.graph={graph}", "training.steps=3", "training.seeds=1"]
+    overrides.append("data.train_per_class=3")
+    recipe = expect(find_recipe("gat-cora", overrides=overrides), GraphRecipe)
+    train_node_classifier(recipe, open_graph_run(tmp_path / "run", recipe, resume=False))
+    found = trace_run(tmp_path / "run", "7")
+    assert found.family == "graph classifier"
+    np.testing.assert_allclose(found["weight"].sum(0), 1, rtol=1e-5)
+    assert len(found.labels["neighbour (layer 1)"]) == len(found["weight"])
+    np.testing.assert_allclose(found["probability"].sum(), 1, rtol=1e-5)
+    assert found.output == found.labels["class"][found["probability"].argmax()]
+    with pytest.raises(SettingsError, match="There is no node 'x'"):
+        trace_run(tmp_path / "run", "x")
 
 
 def test_windows_can_be_given_as_numbers_or_as_a_file(tmp_path: Path) -> None:

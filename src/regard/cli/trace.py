@@ -23,7 +23,8 @@ def trace(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A sentence; or a window of numbers, a CSV file or `last` for a forecaster.",
+            help="A sentence; for a forecaster a window of numbers, a CSV file or `last`; "
+            "for a graph a node.",
         ),
     ],
     out: Annotated[

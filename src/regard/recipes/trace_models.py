@@ -20,11 +20,13 @@ from regard.models.build import build_translator
 from regard.models.build_forecaster import build_forecaster
 from regard.models.record import join_calls, recorded
 from regard.recipes.attention_map import END_MARK
+from regard.recipes.classify_nodes import load_node_classifier
 from regard.recipes.forecast import LoadedForecaster, load_forecaster
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.run import Run
 from regard.recipes.series import read_series
 from regard.recipes.trace import Trace, TracedArray
+from regard.recipes.trace_graph import trace_node
 from regard.settings.forecast import ForecastRecipe
 from regard.settings.schema import Recipe, expect
 from regard.settings.suggest import require_known
@@ -259,6 +261,7 @@ TRANSLATION_FORMULAS = {
 FROM_RUN: dict[str, Callable[[Path, str], Trace]] = {
     "translate": lambda folder, text: trace_translator(load(folder), text),
     "forecast": lambda folder, text: trace_forecaster(load_forecaster(folder), text),
+    "classify-nodes": lambda folder, text: trace_node(load_node_classifier(folder), text),
 }
 FROM_RECIPE: dict[str, Callable[[Recipe, str], Trace]] = {
     "translate": _translator_of,
