@@ -113,8 +113,9 @@ def print_look(result: dict[str, Any]) -> None:
     """Print what `look` found for a person to read."""
     if "node" in result:
         typer.echo(f"node {result['node']}: class {result['predicted']}")
+        most = max((each["weight"] for each in result["attends_to"]), default=1.0)
         for each in result["attends_to"]:
-            bar = "█" * round(30 * each["weight"])
-            typer.echo(f"  {each['weight']:.3f} {bar:<30} {each['node']} ({each['predicted']})")
+            bar = "█" * round(20 * each["weight"] / most)
+            typer.echo(f"  {each['weight']:.4f} {bar:<20} {each['node']} ({each['predicted']})")
     if "written" in result:
         typer.echo(f"Wrote {result['written']}")

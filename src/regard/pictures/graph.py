@@ -21,8 +21,8 @@ from regard.pictures.canvas import save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text, readable_label
 
-MOST_NEIGHBOURS = 40
-THICKEST = 14.0  # points, for an edge that carries all the attention
+MOST_NEIGHBOURS = 60
+THICKEST = 12.0  # points, for the edge that carries most of the attention
 UNKNOWN_COLOUR = "#b9c0c7"
 
 
@@ -45,8 +45,9 @@ def draw_neighbourhood(
 ) -> None:
     """Draw a node among its neighbours, each edge as thick as the attention that it carries.
 
-    The weight of the centre is the attention to itself: a ring around it. Of many neighbours the
-    most attended are drawn, and the rest is summed up in a line below.
+    Thickness is in proportion to the thickest edge, whose weight stands below. The weight of the
+    centre is the attention to itself: a ring around it. Of many neighbours the most attended are
+    drawn, and the rest is summed up in the line below.
     """
     save_figure(partial(_neighbourhood, centre, neighbours, classes, title), path)
 
@@ -94,6 +95,7 @@ def _neighbourhood(
     figure = Figure(figsize=(6.4, 6.4))
     axes = _empty(figure)
     size = min(0.13, 2.2 / max(8, len(shown)))
+    most = max([centre.weight, *(each.weight for each in shown)]) or 1.0
     for number, each in enumerate(shown):
         angle = math.pi / 2 - 2 * math.pi * number / len(shown)
         x, y = math.cos(angle), math.sin(angle)
@@ -101,22 +103,22 @@ def _neighbourhood(
             [0, x],
             [0, y],
             color=FAINT,
-            linewidth=max(0.3, THICKEST * each.weight),
+            linewidth=max(0.2, THICKEST * each.weight / most),
             solid_capstyle="butt",
             zorder=1,
             gid=f"edge-{each.name}",
         )
         _node(axes, each, x, y, size=size)
         _caption(axes, each, x, y, angle=angle, size=size)
-    own = Circle((0, 0), 0.16, fill=False, edgecolor=FAINT, linewidth=THICKEST * centre.weight)
-    axes.add_patch(own)
+    ring = THICKEST * centre.weight / most
+    axes.add_patch(Circle((0, 0), 0.16, fill=False, edgecolor=FAINT, linewidth=ring))
     _node(axes, centre, 0.0, 0.0, size=0.12)
     axes.text(0, 0, plain_text(readable_label(centre.name)), ha="center", va="center", fontsize=9)
-    note = f"attention to itself: {centre.weight:.2f}"
+    note = f"attention to itself: {centre.weight:.2g}; thickest: {most:.2g}"
     if rest:
         share = sum(each.weight for each in rest)
-        note += f"; {len(rest)} more neighbours share {share:.2f}"
-    axes.text(0, -1.42, note, ha="center", va="top", color=FAINT, fontsize=9)
+        note += f"; {len(rest)} more neighbours share {share:.2g}"
+    axes.text(0, -1.62, note, ha="center", va="top", color=FAINT, fontsize=9)
     present = {each.label for each in (centre, *shown)}
     _legend(axes, classes, present)
     axes.set_title(title or f"What node {plain_text(centre.name)} attends to")
@@ -140,8 +142,8 @@ def _empty(figure: Figure, *, equal: bool = True) -> Axes:
     axes.set_axis_off()
     if equal:
         axes.set_aspect("equal")
-        axes.set_xlim(-1.5, 1.5)
-        axes.set_ylim(-1.5, 1.5)
+        axes.set_xlim(-1.6, 1.6)
+        axes.set_ylim(-1.6, 1.6)
     return axes
 
 
@@ -150,12 +152,22 @@ def _node(axes: Axes, node: Neighbour, x: float, y: float, *, size: float) -> No
 
 
 def _caption(axes: Axes, node: Neighbour, x: float, y: float, *, angle: float, size: float) -> None:
-    """Write name and weight outside the circle, on the side where the node is."""
-    away = 1 + size + 0.05
-    side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
-    level = "center" if abs(math.sin(angle)) < 0.8 else ("bottom" if y > 0 else "top")
-    label = f"{plain_text(readable_label(node.name))} · {node.weight:.2f}"
-    axes.text(x * away, y * away, label, ha=side, va=level, fontsize=8, color=INK)
+    """Write name and weight outside the circle, along the spoke, so that many have room."""
+    away = 1 + size + 0.04
+    turned = math.degrees(angle) % 360
+    left = 90 < turned < 270
+    label = f"{plain_text(readable_label(node.name, longest=16))} · {node.weight:.2g}"
+    axes.text(
+        x * away,
+        y * away,
+        label,
+        ha="right" if left else "left",
+        va="center",
+        rotation=turned - 180 if left else turned,
+        rotation_mode="anchor",
+        fontsize=8,
+        color=INK,
+    )
 
 
 def _colour(label: int) -> str:
