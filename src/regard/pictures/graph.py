@@ -95,6 +95,7 @@ def _neighbourhood(
     figure = Figure(figsize=(6.4, 6.4))
     axes = _empty(figure)
     size = min(0.13, 2.2 / max(8, len(shown)))
+    thickest = min(THICKEST, 120 / max(1, len(shown)))  # many spokes must not run together
     most = max([centre.weight, *(each.weight for each in shown)]) or 1.0
     for number, each in enumerate(shown):
         angle = math.pi / 2 - 2 * math.pi * number / len(shown)
@@ -103,14 +104,14 @@ def _neighbourhood(
             [0, x],
             [0, y],
             color=FAINT,
-            linewidth=max(0.2, THICKEST * each.weight / most),
+            linewidth=max(0.2, thickest * each.weight / most),
             solid_capstyle="butt",
             zorder=1,
             gid=f"edge-{each.name}",
         )
         _node(axes, each, x, y, size=size)
         _caption(axes, each, x, y, angle=angle, size=size)
-    ring = THICKEST * centre.weight / most
+    ring = thickest * centre.weight / most
     axes.add_patch(Circle((0, 0), 0.16, fill=False, edgecolor=FAINT, linewidth=ring))
     _node(axes, centre, 0.0, 0.0, size=0.12)
     axes.text(0, 0, plain_text(readable_label(centre.name)), ha="center", va="center", fontsize=9)
