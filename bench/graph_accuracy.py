@@ -2,7 +2,10 @@
 
 Models are chosen on the validation nodes only; the figures are of the test nodes. Usage:
 
-    python bench/graph_accuracy.py --data FOLDER_OF_NPZ [--seeds 20]
+    python bench/graph_accuracy.py --data FOLDER_OF_NPZ [--seeds 20] [--first-seed 101]
+
+The stopping rule, the authors' own, was settled on runs with seeds 0 to 5, whose test figures had
+been seen; the measured seeds are therefore others.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from pathlib import Path
 import torch
 
 from regard.recipes.catalog import find_recipe
-from regard.recipes.classify_nodes import NodeAccuracy, open_graph_run, train_node_classifier
+from regard.recipes.classify_nodes import NodeAccuracy, train_node_classifier
+from regard.recipes.resume import finish_or_start
 from regard.settings.graph import GraphRecipe
 from regard.settings.schema import expect
 from result import write_result
@@ -38,15 +42,12 @@ EXPERIMENTS = {
 }
 
 
-def measure(graph: Path, overrides: tuple[str, ...], *, seeds: int, folder: Path) -> NodeAccuracy:
+def measure(graph: Path, overrides: list[str], *, folder: Path) -> NodeAccuracy:
     """Train over seeds, or go on where an earlier call was stopped."""
     recipe = expect(
-        find_recipe(
-            "gat-cora", overrides=[f"data.graph={graph}", f"training.seeds={seeds}", *overrides]
-        ),
-        GraphRecipe,
+        find_recipe("gat-cora", overrides=[f"data.graph={graph}", *overrides]), GraphRecipe
     )
-    run = open_graph_run(folder, recipe, resume=(folder / "recipe.toml").exists())
+    run = finish_or_start(folder, recipe)
     return train_node_classifier(recipe, run)[1]
 
 
@@ -55,6 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=101)
     parser.add_argument("--only", nargs="*", choices=EXPERIMENTS, default=list(EXPERIMENTS))
     parser.add_argument("--runs", type=Path, help="keep the runs here, to be able to resume")
     options = parser.parse_args()
@@ -65,18 +67,24 @@ def main() -> None:
             file, overrides = EXPERIMENTS[name]
             found = measure(
                 options.data / f"{file}.npz",
-                overrides,
-                seeds=options.seeds,
+                [
+                    *overrides,
+                    f"training.seeds={options.seeds}",
+                    f"training.seed={options.first_seed}",
+                ],
                 folder=(options.runs or Path(temporary)) / name,
             )
             figures |= {f"{name}_mean": round(found.mean, 3), f"{name}_std": round(found.spread, 3)}
             print(f"{name:<16}{found}", flush=True)
-    figures["seeds"] = options.seeds
+    figures |= {"seeds": options.seeds, "first_seed": options.first_seed}
     write_result(
         "graph-accuracy",
         figures,
         command="python bench/graph_accuracy.py --data DATA --seeds " + str(options.seeds),
-        notes={"selection": "validation loss and accuracy; test nodes are used once, at the end"},
+        notes={
+            "selection": "early stopping on validation loss and accuracy, as the authors do; the "
+            "rule was settled on seeds 0 to 5, which are not among the measured ones"
+        },
     )
     print(json.dumps(figures, indent=1), file=sys.stderr)
 

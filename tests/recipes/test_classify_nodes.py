@@ -11,12 +11,12 @@ from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.recipes.catalog import find_recipe
 from regard.recipes.classify_nodes import (
     load_node_classifier,
-    open_graph_run,
     train_node_classifier,
 )
 from regard.recipes.graph_data import graph_input, read_graph
 from regard.recipes.graph_pictures import draw_classes, draw_node, look_at_node
 from regard.recipes.loaded_graph import LoadedGraphClassifier
+from regard.recipes.resume import open_run
 from regard.recipes.run import Run
 from regard.settings.graph import GraphRecipe
 from regard.settings.schema import expect
@@ -54,7 +54,7 @@ def recipe_for(graph: Path, *overrides: str) -> GraphRecipe:
 def trained(communities: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "graph"
     recipe = recipe_for(communities)
-    train_node_classifier(recipe, open_graph_run(folder, recipe, resume=False))
+    train_node_classifier(recipe, open_run(folder, recipe, resume=False))
     return folder
 
 
@@ -112,11 +112,9 @@ def test_a_node_and_all_nodes_can_be_drawn(trained: Path, tmp_path: Path) -> Non
 def test_a_stopped_training_ends_as_one_that_was_not(communities: Path, tmp_path: Path) -> None:
     short = recipe_for(communities, "training.steps=10", "training.seeds=1")
     recipe = recipe_for(communities, "training.steps=20", "training.seeds=1")
-    train_node_classifier(short, open_graph_run(tmp_path / "a", short, resume=False))
-    _, resumed = train_node_classifier(recipe, open_graph_run(tmp_path / "a", recipe, resume=True))
-    _, straight = train_node_classifier(
-        recipe, open_graph_run(tmp_path / "b", recipe, resume=False)
-    )
+    train_node_classifier(short, open_run(tmp_path / "a", short, resume=False))
+    _, resumed = train_node_classifier(recipe, open_run(tmp_path / "a", recipe, resume=True))
+    _, straight = train_node_classifier(recipe, open_run(tmp_path / "b", recipe, resume=False))
     assert resumed.to_dict() == straight.to_dict()
 
 
@@ -125,7 +123,7 @@ def test_other_data_or_settings_cannot_be_resumed(
 ) -> None:
     other = recipe_for(communities, "model.heads=3")
     with pytest.raises(SettingsError, match="The settings under 'model' differ"):
-        open_graph_run(trained, other, resume=True)
+        open_run(trained, other, resume=True)
     recipe = recipe_for(communities)
     changed = read_graph(recipe.data)
     changed.features.values[0] += 1
@@ -146,7 +144,7 @@ def test_other_layers_train_on_sampled_neighbourhoods(
         "training.steps=6",
     )
     loaded, accuracy = train_node_classifier(
-        recipe, open_graph_run(tmp_path / "run", recipe, resume=False)
+        recipe, open_run(tmp_path / "run", recipe, resume=False)
     )
     assert str(accuracy).endswith(" %")
     with pytest.raises(RegardError, match="no attention to look at"):

@@ -7,7 +7,8 @@ import pytest
 
 from regard.base.errors import RegardError, SettingsError
 from regard.recipes.catalog import find_recipe
-from regard.recipes.classify_nodes import open_graph_run, train_node_classifier
+from regard.recipes.classify_nodes import train_node_classifier
+from regard.recipes.resume import open_run
 from regard.recipes.trace import Trace, TracedArray
 from regard.recipes.trace_models import FROM_RECIPE, trace_recipe, trace_run
 from regard.settings.graph import GraphRecipe
@@ -80,7 +81,7 @@ def test_a_node_shows_its_neighbours_and_its_classes(tmp_path: Path) -> None:
     overrides = [f"data.graph={graph}", "training.steps=3", "training.seeds=1"]
     overrides.append("data.train_per_class=3")
     recipe = expect(find_recipe("gat-cora", overrides=overrides), GraphRecipe)
-    train_node_classifier(recipe, open_graph_run(tmp_path / "run", recipe, resume=False))
+    train_node_classifier(recipe, open_run(tmp_path / "run", recipe, resume=False))
     found = trace_run(tmp_path / "run", "7")
     assert found.family == "graph classifier"
     np.testing.assert_allclose(found["weight"].sum(0), 1, rtol=1e-5)

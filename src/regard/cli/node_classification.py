@@ -14,13 +14,12 @@ from regard.cli.display import TrainingDisplay
 from regard.models.graph_classifier import build_graph_classifier
 from regard.models.summary import LayerRow, layer_table
 from regard.recipes.classify_nodes import (
-    limits_of,
     load_node_classifier,
-    open_graph_run,
     train_node_classifier,
 )
 from regard.recipes.graph_data import read_graph
 from regard.recipes.graph_pictures import draw_classes, draw_node, look_at_node
+from regard.recipes.resume import limits_of, open_run
 from regard.settings.graph import GraphRecipe
 from regard.settings.schema import Recipe, expect
 from regard.training.progress import Observer
@@ -32,7 +31,7 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
     """Train a node classifier over its seeds and print the accuracy with its spread."""
     settings = expect(recipe, GraphRecipe)
     graph = read_graph(settings.data)
-    run = open_graph_run(out, settings, resume=resume)
+    run = open_run(out, settings, resume=resume)
     console = Console(stderr=True)
 
     def observers(seed: int) -> Sequence[Observer]:

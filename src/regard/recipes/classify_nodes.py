@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +28,11 @@ from regard.models.graph_classifier import GraphClassifier, build_graph_classifi
 from regard.recipes.early_stopping import EarlyStopping
 from regard.recipes.graph_data import graph_input, node_batch, read_graph
 from regard.recipes.loaded_graph import LoadedGraphClassifier
+from regard.recipes.resume import evidence_of, limits_of
 from regard.recipes.run import Run
-from regard.settings.graph import GraphRecipe, GraphTrainingSettings
+from regard.settings.graph import GraphRecipe
 from regard.training.checkpoint import CheckpointStore, load_weights, read_state
-from regard.training.loop import Limits, Validation, fit
+from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
 from regard.training.metrics import MetricsLog, read_metrics
 from regard.training.progress import Observer, Observers, Progress
@@ -174,33 +173,6 @@ def load_node_classifier(folder: str | Path, *, seed: int | None = None) -> Load
     )
 
 
-def open_graph_run(folder: Path, recipe: GraphRecipe, *, resume: bool) -> Run:
-    """Return a new run, or with `resume` the one that is there: limits may change, no more."""
-    if not resume:
-        return Run.create(folder, recipe)
-    run = Run.open(folder)
-    before = run.recipe(GraphRecipe)
-    for part in ("data", "model"):
-        if getattr(before, part) != getattr(recipe, part):
-            raise SettingsError(
-                f"The settings under {part!r} differ from those of the run at {folder}: "
-                "a resumed training keeps them. Train into another folder to change them."
-            )
-    run.rewrite(recipe)
-    return run
-
-
-def limits_of(settings: GraphTrainingSettings) -> Limits:
-    """Return when to stop, validate and save."""
-    return Limits(
-        steps=settings.steps,
-        minutes=settings.minutes,
-        patience=settings.patience,
-        validate_every=settings.validate_every,
-        checkpoint_every=settings.checkpoint_every,
-    )
-
-
 def node_loss(model: GraphClassifier, batch: NodeBatch) -> LossSum:
     """Return the summed loss of the nodes of a batch."""
     logits = model(batch.graph).logits.index_select(0, batch.rows)
@@ -261,7 +233,7 @@ def _train_seed(
         ),
         learning_rate=lambda step, share: settings.learning_rate,
         validate=partial(validate_nodes, model, valid, stopping=stopping),
-        store=LateStore(folder, stopping=stopping, evidence=_evidence(graph)),
+        store=LateStore(folder, stopping=stopping, evidence=evidence_of(graph.fingerprint())),
         limits=limits_of(settings),
         observer=Observers([log, *observers]),
         clip=float("inf"),
@@ -305,11 +277,3 @@ def _keep_graph(run: Run, graph: Graph) -> None:
             f"The graph has changed since the run at {run.folder} began: it cannot be resumed "
             "exactly. Restore the data, or train into another folder."
         )
-
-
-def _evidence(graph: Graph) -> dict[str, Any]:
-    packages = ("regard", "torch", "safetensors")
-    return {
-        "versions": {"python": sys.version.split()[0]} | {name: version(name) for name in packages},
-        "data": graph.fingerprint(),
-    }

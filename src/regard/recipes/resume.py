@@ -71,13 +71,15 @@ def finish_or_start(folder: Path, recipe: Recipe) -> Run:
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())
 
 
+def evidence_of(fingerprint: str) -> dict[str, Any]:
+    """Return what a checkpoint records of how it was made: versions, and which data."""
+    versions = {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}
+    return {"versions": versions, "data": fingerprint}
+
+
 def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
     """Return the run's checkpoints, refusing to go on with other data than they were made of."""
-    evidence = {
-        "versions": {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES},
-        "data": fingerprint,
-    }
-    store = CheckpointStore(run.folder, keep=keep, evidence=evidence)
+    store = CheckpointStore(run.folder, keep=keep, evidence=evidence_of(fingerprint))
     for folder in store.folders()[-1:]:
         if read_state(folder).get("data") != fingerprint:
             raise RunError(
