@@ -93,3 +93,16 @@ def test_messages_name_the_key_as_it_was_written(text: str, message: str) -> Non
         recipe_of(f"[model]\n{text}")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_one_table_needs_one_vocabulary() -> None:
+    tied = "[model]\nfamily = 'transformer'\ntie = 'all'\n"
+    with pytest.raises(
+        SettingsError, match=r"set tokenizer\.shared=true, or model\.tie=\"target\""
+    ):
+        recipe_of(tied)
+    assert recipe_of(tied + "[tokenizer]\nshared = true").tokenizer.shared
+    with pytest.raises(
+        SettingsError, match=r"source_vocab \(70\) must equal .*target_vocab \(80\)"
+    ):
+        recipe_of(tied + "source_vocab = 70\ntarget_vocab = 80\n[tokenizer]\nshared = true")

@@ -12,7 +12,6 @@ import torch
 
 from regard.attention.coverage import coverage_penalty
 from regard.base.errors import SettingsError
-from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, Example, collate, encode_pairs
 from regard.batching.buckets import sorted_batches
 from regard.batching.order import BatchOrder, Position, iterate
@@ -24,9 +23,9 @@ from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
+from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.translation import TokenizerSettings, TranslationRecipe
-from regard.text.build import train_tokenizer
+from regard.settings.translation import TranslationRecipe
 from regard.training.chunked_loss import chunked_token_loss
 from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
@@ -54,7 +53,7 @@ def train_translator(
 ) -> Trained:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
     splits = splits or read_splits(recipe.data)
-    source_tokenizer, target_tokenizer = _tokenizers(run, recipe.tokenizer, splits.train)
+    source_tokenizer, target_tokenizer = run_tokenizers(run, recipe, splits.train)
     encode = partial(
         encode_pairs, source_tokenizer=source_tokenizer, target_tokenizer=target_tokenizer
     )
@@ -160,18 +159,6 @@ def validate(
     return Validation(
         metrics={"loss": loss, "bleu": bleu}, value=-bleu if select == "bleu" else loss
     )
-
-
-def _tokenizers(
-    run: Run, settings: TokenizerSettings, pairs: Sequence[SentencePair]
-) -> tuple[Tokenizer, Tokenizer]:
-    """Return the run's tokenizers, learned from its training pairs if they are not there yet."""
-    if not run.has_tokenizers():
-        learn = partial(
-            train_tokenizer, kind=settings.kind, size=settings.size, min_count=settings.min_count
-        )
-        run.save_tokenizers(learn(p.source for p in pairs), learn(p.target for p in pairs))
-    return run.tokenizers()
 
 
 def _batches(

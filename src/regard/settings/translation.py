@@ -59,7 +59,15 @@ class TokenizerSettings(Settings):
     """How text becomes symbols."""
 
     kind: Literal["character", "word", "sentencepiece"] = "sentencepiece"
-    size: int | None = Field(None, ge=8, description="most entries a vocabulary may have")
+    shared: bool = Field(False, description="one vocabulary, learned from both languages")
+    size: int | None = Field(
+        None,
+        ge=8,
+        description="most entries a vocabulary may have; where it is not given, characters and "
+        "words are limited by min_count alone, and SentencePiece to 60 times the root of the "
+        "number of pairs (about 10,000 for 30,000), at least 1,000 and at most 32,000, and one "
+        "more for each character",
+    )
     min_count: int = Field(1, ge=1, description="rarer words are unknown (kind word)")
 
 
@@ -127,4 +135,21 @@ class TranslationRecipe(Recipe):
                 f"batches.max_length ({longest}) must not exceed model.max_length "
                 f"({model.max_length}), where the learned positions end"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _one_vocabulary(self) -> TranslationRecipe:
+        """Refuse one table for two vocabularies: its rows would mean different words."""
+        model = self.model
+        if isinstance(model, TransformerSettings) and model.tie == "all":
+            if not self.tokenizer.shared:
+                raise ValueError(
+                    'model.tie = "all" needs one vocabulary for both languages; set '
+                    'tokenizer.shared=true, or model.tie="target"'
+                )
+            if model.source_vocab != model.target_vocab:
+                raise ValueError(
+                    f"model.source_vocab ({model.source_vocab}) must equal model.target_vocab "
+                    f'({model.target_vocab}) where model.tie = "all"'
+                )
         return self

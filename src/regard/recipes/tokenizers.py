@@ -1,0 +1,53 @@
+"""The tokenizers of a training: learned from its pairs, one for each language or one for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from math import isqrt
+
+from regard.base.protocols import Tokenizer
+from regard.corpora.pair import SentencePair
+from regard.recipes.run import Run
+from regard.settings.translation import TokenizerSettings, TranslationRecipe
+from regard.text.build import train_tokenizer
+
+LEAST, MOST = 1_000, 32_000
+
+
+def run_tokenizers(
+    run: Run, recipe: TranslationRecipe, pairs: Sequence[SentencePair]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Return the run's tokenizers, learned from its training pairs if they are not there yet."""
+    if not run.has_tokenizers():
+        run.save_tokenizers(*learn_tokenizers(recipe.tokenizer, pairs))
+    return run.tokenizers()
+
+
+def learn_tokenizers(
+    settings: TokenizerSettings, pairs: Sequence[SentencePair]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Return a tokenizer for each language, or the same one twice."""
+    sources, targets = [p.source for p in pairs], [p.target for p in pairs]
+    if settings.shared:
+        joint = _learn(settings, [*sources, *targets], pairs=len(pairs))
+        return joint, joint
+    learn = partial(_learn, settings, pairs=len(pairs))
+    return learn(sources), learn(targets)
+
+
+def supported_size(*, pairs: int, characters: int) -> int:
+    """Return how many subwords so many pairs can teach.
+
+    New words come with the root of the length of a text (Heaps' law). A subword that is hardly
+    ever seen is not learned; below a thousand there are not enough to be more than letters.
+    """
+    return min(MOST, max(LEAST, 60 * isqrt(pairs))) + characters
+
+
+def _learn(settings: TokenizerSettings, texts: Sequence[str], *, pairs: int) -> Tokenizer:
+    size = settings.size
+    if size is None and settings.kind == "sentencepiece":
+        size = supported_size(pairs=pairs, characters=len(set(chain.from_iterable(texts))))
+    return train_tokenizer(texts, kind=settings.kind, size=size, min_count=settings.min_count)
