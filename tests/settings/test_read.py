@@ -120,3 +120,16 @@ def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbftitle = 'x'\r\n")
     assert read_recipe(path).title == "x"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("average = 1", "average (1) must be 0 for none, or at least 2 checkpoints"),
+        ("average = 3\nema = 0.9", "average and ema exclude each other"),
+    ],
+)
+def test_averages_that_make_no_sense_are_refused(settings: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_recipe(f"[training]\n{settings}", origin="here")
+    assert message in str(caught.value)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from regard.training.averaging import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import CheckpointStore
 from regard.training.loop import Limits, Validation, fit
 from regard.training.loss import LossSum
@@ -84,6 +85,8 @@ class Toy:
         *,
         validate: Callable[[], Validation] | None = None,
         accumulate: int = 1,
+        ema: float = 0.0,
+        average: CheckpointAverage | None = None,
         **limits: Any,
     ) -> Progress:
         return fit(
@@ -97,6 +100,8 @@ class Toy:
             limits=Limits(**limits),
             observer=self.diary,
             accumulate=accumulate,
+            moving=MovingAverage(self.model, decay=ema) if ema else None,
+            average=average,
         )
 
     def weights(self) -> dict[str, Tensor]:

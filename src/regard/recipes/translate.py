@@ -26,6 +26,7 @@ from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TranslationRecipe
+from regard.training.averaging import CheckpointAverage, MovingAverage
 from regard.training.chunked_loss import chunked_token_loss
 from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
@@ -33,6 +34,7 @@ from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
 
 VALIDATION_TOKENS = 4_096
+LEAST_BLEU = 1.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def train_translator(
         target_tokenizer=target_tokenizer,
         recipe=recipe,
     )
-    store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
+    keep = max(settings.keep, settings.average)
+    store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         model=model,
@@ -105,6 +108,10 @@ def train_translator(
         observer=Observers([*records, *observers]),
         clip=settings.clip,
         accumulate=settings.accumulate,
+        moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+        average=CheckpointAverage(settings.average, of=settings.average_of)
+        if settings.average
+        else None,
     )
     return Trained(run, load(run.folder), None)
 
@@ -157,7 +164,9 @@ def validate(
     bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
     loss = nats / tokens
     return Validation(
-        metrics={"loss": loss, "bleu": bleu}, value=-bleu if select == "bleu" else loss
+        metrics={"loss": loss, "bleu": bleu},
+        # A BLEU near zero is chance: until it means something, the loss decides.
+        value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
     )
 
 

@@ -101,7 +101,24 @@ class TrainingSettings(Settings):
     keep: int = Field(2, ge=1, description="newest checkpoints kept")
     select: Literal["loss", "bleu"] = Field("bleu", description="what makes a model the best")
     patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    average: int = Field(
+        0, ge=0, description="checkpoints whose mean is tried as the best model at the end; 0: none"
+    )
+    average_of: Literal["last", "best"] = Field(
+        "last", description="the newest checkpoints, or the weights that validated best"
+    )
+    ema: float = Field(
+        0.0, ge=0, lt=1, description="decay of a moving average that is kept for use; 0: none"
+    )
     tensorboard: bool = False
+
+    @model_validator(mode="after")
+    def _one_average(self) -> TrainingSettings:
+        if self.average == 1:
+            raise ValueError("average (1) must be 0 for none, or at least 2 checkpoints")
+        if self.average and self.ema:
+            raise ValueError("average and ema exclude each other; choose one")
+        return self
 
 
 class DecodingSettings(Settings):

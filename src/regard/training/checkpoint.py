@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,32 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
+from regard.training.averaging import MovingAverage
 from regard.training.progress import Progress
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+AVERAGE = "average.safetensors"
 
 
 class CheckpointStore:
-    """The checkpoints of one run: `checkpoints/step-*` to continue from, and `best/`."""
+    """The checkpoints of one run: `checkpoints/step-*` to continue from, and `best/`.
+
+    `candidates/step-*` are the weights of several good models, where their mean is wanted.
+    """
 
     def __init__(self, run: Path, *, keep: int = 2, evidence: Mapping[str, Any] | None = None):
         self._run = run
         self._keep = keep
         self._evidence = dict(evidence or {})
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        progress: Progress,
+        *,
+        moving: MovingAverage | None = None,
+    ) -> None:
         """Write a checkpoint that training can continue from, and drop the oldest."""
         folder = self._run / "checkpoints" / f"step-{progress.step:08d}"
         _write_folder(
@@ -40,22 +52,52 @@ class CheckpointStore:
             tensors={
                 WEIGHTS: _weights(model),
                 OPTIMIZER: {**_optimizer_tensors(optimizer), "random": torch.get_rng_state()},
+                **({AVERAGE: moving.weights} if moving else {}),
             },
             state={"progress": progress.to_json(), **self._evidence},
         )
         for old in self.folders()[: -self._keep]:
             shutil.rmtree(old)
 
-    def save_best(self, model: nn.Module, progress: Progress, metrics: Mapping[str, float]) -> None:
-        """Write the weights of the best model so far."""
+    def save_best(
+        self,
+        model: nn.Module,
+        progress: Progress,
+        metrics: Mapping[str, float],
+        *,
+        mean_of: Sequence[Path] = (),
+    ) -> None:
+        """Write the weights of the best model so far, and of which others they are the mean."""
         state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence}
+        if mean_of:
+            state["mean_of"] = [folder.name for folder in mean_of]
         _write_folder(self._run / "best", tensors={WEIGHTS: _weights(model)}, state=state)
 
     def folders(self) -> list[Path]:
         """Return the checkpoints, oldest first."""
         return sorted((self._run / "checkpoints").glob("step-*"))
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    def save_candidate(
+        self, model: nn.Module, progress: Progress, value: float, *, keep: int
+    ) -> None:
+        """Write the weights of a model of this value, and drop all but the lowest values."""
+        folder = self._run / "candidates" / f"step-{progress.step:08d}"
+        _write_folder(folder, tensors={WEIGHTS: _weights(model)}, state={"value": value})
+        for worse in self.candidates()[keep:]:
+            shutil.rmtree(worse)
+
+    def candidates(self) -> list[Path]:
+        """Return the candidates, best first, and of equal ones the newest first."""
+        newest_first = sorted((self._run / "candidates").glob("step-*"), reverse=True)
+        return sorted(newest_first, key=lambda folder: float(read_state(folder)["value"]))
+
+    def restore(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        moving: MovingAverage | None = None,
+    ) -> Progress:
         """Load the newest checkpoint into model, optimiser and random state."""
         _finish_replacing(self._run / "best")
         folders = self.folders()
@@ -69,18 +111,29 @@ class CheckpointStore:
         random = _required(tensors, "random", torch.get_rng_state().shape, path=path)
         del tensors["random"]
         _restore_optimizer(optimizer, tensors, path=path)
+        if moving is not None:
+            moving.restart()  # if the training so far had no average, it begins here
+            if (newest / AVERAGE).exists():
+                moving.weights = read_weights(model, newest, file=AVERAGE)
         torch.set_rng_state(random)
         return progress
 
 
 def load_weights(model: nn.Module, folder: Path) -> None:
     """Load the weights of a checkpoint; a tensor that is missing or misshapen is named."""
-    path = folder / WEIGHTS
-    tensors, wanted = _load_tensors(path), dict(model.named_parameters())
-    found = {name: _required(tensors, name, p.shape, path=path) for name, p in wanted.items()}
+    found = read_weights(model, folder)
     with torch.no_grad():
-        for name, parameter in wanted.items():
+        for name, parameter in model.named_parameters():
             parameter.copy_(found[name])
+
+
+def read_weights(model: nn.Module, folder: Path, *, file: str = WEIGHTS) -> dict[str, Tensor]:
+    """Return the weights of a checkpoint that fit this model."""
+    path = folder / file
+    tensors = _load_tensors(path)
+    return {
+        name: _required(tensors, name, p.shape, path=path) for name, p in model.named_parameters()
+    }
 
 
 def read_state(folder: Path) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol, TypeVar, runtime_checkable
@@ -11,7 +13,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 from torch import nn
 
-from regard.training.checkpoint import CheckpointStore
+from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
+from regard.training.checkpoint import CheckpointStore, read_weights
 from regard.training.loss import LossSum
 from regard.training.progress import Observer, Progress
 from regard.training.update import Counted, update
@@ -82,9 +85,15 @@ def fit(
     observer: Observer,
     clip: float = 1.0,
     accumulate: int = 1,
+    moving: MovingAverage | None = None,
+    average: CheckpointAverage | None = None,
 ) -> Progress:
-    """Train until a limit is reached, from the newest checkpoint if there is one."""
-    progress = store.restore(model, optimizer)
+    """Train until a limit is reached, from the newest checkpoint if there is one.
+
+    A moving average is validated and kept in the model's place. An average of checkpoints is made
+    at the end, and kept if it validates at least as well as the best model.
+    """
+    progress = store.restore(model, optimizer, moving=moving)
     batches = batches_from(progress.epoch, progress.batch)
     parameters = [p for p in model.parameters() if p.requires_grad]
     began = time.monotonic() - progress.seconds
@@ -102,6 +111,8 @@ def fit(
             optimizer=optimizer,
             clip=clip,
         )
+        if moving is not None:
+            moving.update(progress.step + 1)
         position = taken[-1][0]
         progress = replace(
             progress,
@@ -115,11 +126,18 @@ def fit(
 
         last = _reason_to_stop(progress, limits) is not None
         if last or progress.step % limits.validate_every == 0:
-            progress = _validated(model, progress, validate, store, observer)
+            progress = _validated(model, progress, validate, store, observer, moving, average)
         last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
         if last or progress.step % limits.checkpoint_every == 0:
-            store.save(model, optimizer, progress)
+            store.save(model, optimizer, progress, moving=moving)
 
+    if average is not None:
+        better = _averaged(model, progress, validate, store, average)
+        if better is not None:
+            # The checkpoint knows the new mark, so that a longer training has to reach it.
+            progress = better
+            store.save(model, optimizer, progress, moving=moving)
+            reason += f"; the mean of {average.count} checkpoints is the best model"
     observer.finished(progress, reason)
     return progress
 
@@ -130,15 +148,43 @@ def _validated(
     validate: Callable[[], Validation],
     store: CheckpointStore,
     observer: Observer,
+    moving: MovingAverage | None,
+    average: CheckpointAverage | None,
 ) -> Progress:
-    """Validate, and keep the model if it is the best so far."""
+    """Validate, and keep the model if it is the best so far or one of the best."""
     model.eval()
-    with torch.no_grad():
-        found = validate()
-    progress = progress.judged(found.value)
-    if progress.best_step == progress.step:
-        store.save_best(model, progress, found.metrics)
+    with replaced(model, moving.weights) if moving else nullcontext():
+        with torch.no_grad():
+            found = validate()
+        progress = progress.judged(found.value)
+        if progress.best_step == progress.step:
+            store.save_best(model, progress, found.metrics)
+        if average is not None and average.of == "best" and not math.isnan(found.value):
+            store.save_candidate(model, progress, found.value, keep=average.count)
     observer.validated(progress, found.metrics)
+    return progress
+
+
+def _averaged(
+    model: nn.Module,
+    progress: Progress,
+    validate: Callable[[], Validation],
+    store: CheckpointStore,
+    average: CheckpointAverage,
+) -> Progress | None:
+    """Validate the mean of checkpoints; keep it and return its progress if it is the best."""
+    folders = store.candidates() if average.of == "best" else store.folders()[-average.count :]
+    if len(folders) < average.count:
+        return None
+    model.eval()
+    with replaced(model, mean_of(read_weights(model, folder) for folder in folders)):
+        with torch.no_grad():
+            found = validate()
+        best = math.inf if progress.best_value is None else progress.best_value
+        if not found.value <= best:
+            return None
+        progress = replace(progress, best_value=found.value, best_step=progress.step)
+        store.save_best(model, progress, found.metrics, mean_of=folders)
     return progress
 
 
