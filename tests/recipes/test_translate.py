@@ -12,9 +12,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from regard.batching.batch import encode_pairs
+from regard.recipes import translate
 from regard.recipes.catalog import find_recipe
+from regard.recipes.data import read_splits
+from regard.recipes.loaded import load
 from regard.recipes.resume import open_run
+from regard.recipes.run import Run
 from regard.recipes.translate import train_translator
+from regard.scoring.score import Score
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from regard.training.metrics import read_metrics
@@ -75,8 +81,13 @@ import json, os, signal, sys
 import torch
 torch.set_num_threads(1)
 from pathlib import Path
+from regard.batching.batch import encode_pairs
+from regard.recipes import translate
 from regard.recipes.catalog import find_recipe
+from regard.recipes.data import read_splits
+from regard.recipes.loaded import load
 from regard.recipes.resume import open_run
+from regard.recipes.run import Run
 from regard.recipes.translate import train_translator
 
 class Killer:
@@ -133,3 +144,20 @@ def test_a_checkpoint_tells_versions_and_data(uninterrupted: Path) -> None:
     assert state["versions"].keys() >= {"python", "regard", "torch", "sentencepiece"}
     assert len(state["data"]) == 32
     assert state["metrics"].keys() == {"loss", "bleu"}
+
+
+def test_a_bleu_that_is_chance_does_not_choose_the_model(
+    toy_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below 1 BLEU the loss decides; any real BLEU is better than any loss."""
+    recipe = Run.open(toy_run).recipe(TranslationRecipe)
+    pairs = read_splits(recipe.data).valid[:4]
+    model = load(toy_run)
+    examples = encode_pairs(pairs, model.source_tokenizer, model.target_tokenizer)
+    values = {}
+    for bleu in (0.5, 1.5):
+        score = Score(name="BLEU", value=bleu, signature="")
+        monkeypatch.setattr(translate, "corpus_bleu", lambda *_, found=score: found)
+        values[bleu] = translate.validate(model, examples, pairs, select="bleu").value
+    assert values[0.5] > 0  # a loss
+    assert values[1.5] == -1.5

@@ -14,6 +14,7 @@ from regard.recipes import summary
 from regard.recipes.data import read_splits
 from regard.recipes.report import report_runs, results_of
 from regard.recipes.resume import limits_of, open_run
+from regard.recipes.run import Run
 from regard.recipes.translate import tested, train_translator
 from regard.settings.schema import Recipe, expect
 from regard.settings.translation import TranslationRecipe
@@ -23,6 +24,8 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
     """Train a translator, test it and write its report."""
     settings = expect(recipe, TranslationRecipe)
     console = Console(stderr=True)
+    if not resume:
+        Run.require_free(out)  # before time is spent on the data
     with waiting(console, "Reading the data ..."):
         splits = read_splits(settings.data)
     run = open_run(out, settings, resume=resume)

@@ -30,9 +30,9 @@ class Run:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    @classmethod
-    def create(cls, folder: Path, recipe: Recipe) -> Run:
-        """Start a run in a new or empty folder; what is there is never overwritten."""
+    @staticmethod
+    def require_free(folder: Path) -> None:
+        """Refuse a folder in which something would be overwritten."""
         if folder.exists() and not folder.is_dir():
             raise RunError(f"{folder} is a file; choose another folder with --out.")
         if (folder / RECIPE).exists():
@@ -42,6 +42,11 @@ class Run:
             )
         if folder.exists() and any(folder.iterdir()):
             raise RunError(f"{folder} is not empty; choose another folder with --out.")
+
+    @classmethod
+    def create(cls, folder: Path, recipe: Recipe) -> Run:
+        """Start a run in a new or empty folder; what is there is never overwritten."""
+        cls.require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
         return cls(folder)
