@@ -76,7 +76,10 @@ def report(speeds: Speeds, given: argparse.Namespace) -> None:
     if len(peers) < 2:
         print("a peer is missing: nothing was written")
         return
-    command = f"python bench/recurrent_speed.py --rounds {given.rounds} --updates {given.updates}"
+    command = (
+        "python bench/recurrent_speed.py --opennmt PYTHON --eole PYTHON "
+        f"--rounds {given.rounds} --updates {given.updates} --layers {given.layers}"
+    )
     notes = {"rounds": speeds, "layers": given.layers, "threads": given.threads}
     print(f"wrote {write_result('recurrent-speed', figures, command=command, notes=notes)}")
 
@@ -256,7 +259,7 @@ def _write_config(path: Path, settings: dict[str, object]) -> str:
 def _reported(command: list[str], given: argparse.Namespace) -> float:
     """Return target tokens a second over all updates but the first third.
 
-    The reports tell the speed of one update each; equal batches make their harmonic mean that of
+    The reports tell the speed of one update each; batches of nearly one size make their harmonic mean that of
     the whole.
     """
     output = _output(command, given)

@@ -1,8 +1,7 @@
 """A layer of LSTM cells with its own gradients, for packed sequences.
 
-torch's packed kernel lets autograd go through every step: each makes gradients the size of the
-whole sequence and adds to those of the weights. Here a step touches its own rows alone, and the
-weights get their gradient in one product over all steps.
+torch's packed kernel lets autograd go through every step. Here a step touches its own rows alone,
+and the weights get their gradient in one product over all steps.
 """
 
 from __future__ import annotations

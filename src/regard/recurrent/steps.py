@@ -88,7 +88,7 @@ def _lstm_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepSta
 
 
 class _LstmGates(torch.autograd.Function):
-    """c' = f c + i g, h' = o tanh(c'), from all gates at once; a third of autograd's own work."""
+    """c' = f c + i g, h' = o tanh(c'), from all gates at once, with a backward of its own."""
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
