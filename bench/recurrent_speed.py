@@ -259,8 +259,8 @@ def _write_config(path: Path, settings: dict[str, object]) -> str:
 def _reported(command: list[str], given: argparse.Namespace) -> float:
     """Return target tokens a second over all updates but the first third.
 
-    The reports tell the speed of one update each; batches of nearly one size make their harmonic mean that of
-    the whole.
+    The reports tell the speed of one update each. As batches are of nearly one size, the harmonic
+    mean of these speeds is that of the whole.
     """
     output = _output(command, given)
     speeds = [
