@@ -26,6 +26,8 @@ MODELS = {
     "lecture": "fibonacci-lecture",
 }
 LARGE = 1e-3
+# The learning rate was settled with seeds 1 and 2 in view; the measured ones are others.
+FIRST_SEED = 101
 
 
 def train(name: str, seed: int) -> TrainedForecaster:
@@ -55,7 +57,7 @@ def main() -> None:
     large: dict[int, int] = {}
     for kind, name in MODELS.items():
         errors, shares = [], []
-        for seed in range(1, seeds + 1):
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
             trained = train(name, seed)
             each, is_large = squared_errors(trained)
             errors.append(trained.score.mse)

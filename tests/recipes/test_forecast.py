@@ -12,12 +12,12 @@ from regard.recipes.catalog import find_recipe
 from regard.recipes.forecast import (
     TrainedForecaster,
     load_forecaster,
-    open_forecast_run,
     train_forecaster,
     upcoming,
 )
 from regard.recipes.forecast_picture import draw_trained
 from regard.recipes.forecast_recipe import recipe_for
+from regard.recipes.resume import open_run
 from regard.recipes.run import Run
 from regard.recipes.series import read_windows
 from regard.settings.forecast import ForecastRecipe, SeriesSettings
@@ -99,8 +99,8 @@ def test_a_stopped_training_continues_exactly(waves: Path, tmp_path: Path) -> No
     whole = recipe(waves, "training.steps=40", "training.schedule=constant")
     half = recipe(waves, "training.steps=20", "training.schedule=constant")
     straight = train_forecaster(whole, Run.create(tmp_path / "straight", whole))
-    train_forecaster(half, open_forecast_run(tmp_path / "halves", half, resume=False))
-    resumed = train_forecaster(whole, open_forecast_run(tmp_path / "halves", whole, resume=True))
+    train_forecaster(half, open_run(tmp_path / "halves", half, resume=False))
+    resumed = train_forecaster(whole, open_run(tmp_path / "halves", whole, resume=True))
     for one, other in zip(
         straight.model.model.parameters(), resumed.model.model.parameters(), strict=True
     ):
@@ -112,11 +112,11 @@ def test_another_series_or_model_is_not_continued(
 ) -> None:
     other = recipe(waves, "model.hidden=9")
     with pytest.raises(SettingsError, match="settings under 'model' differ"):
-        open_forecast_run(trained.run.folder, other, resume=True)
+        open_run(trained.run.folder, other, resume=True)
     changed = tmp_path / "changed.csv"
     changed.write_text("day,height\n" + "".join(f"{i},{i % 7}\n" for i in range(160)))
     windows = read_windows(recipe(changed).data)
-    with pytest.raises(RunError, match="The series has changed since the checkpoint"):
+    with pytest.raises(RunError, match="The data has changed since the checkpoint"):
         train_forecaster(recipe(waves), trained.run, windows=windows)
 
 

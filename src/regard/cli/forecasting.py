@@ -12,12 +12,11 @@ from regard.models.build_forecaster import build_forecaster
 from regard.models.summary import LayerRow, layer_table
 from regard.recipes.forecast import (
     TrainedForecaster,
-    limits_of,
     load_forecaster,
-    open_forecast_run,
     train_forecaster,
 )
 from regard.recipes.forecast_picture import draw_trained
+from regard.recipes.resume import limits_of, open_run
 from regard.recipes.series import read_windows
 from regard.settings.forecast import ForecastRecipe
 from regard.settings.schema import Recipe, expect
@@ -43,7 +42,7 @@ def train_and_draw(
 ) -> tuple[TrainedForecaster, list[Path]]:
     """Train into a folder, showing progress, and draw the result there as PNG and SVG."""
     windows = read_windows(recipe.data)
-    run = open_forecast_run(out, recipe, resume=resume)
+    run = open_run(out, recipe, resume=resume)
     limits = limits_of(recipe.training)
     with TrainingDisplay(Console(stderr=True), limits, title=name, unit="values") as display:
         trained = train_forecaster(recipe, run, windows=windows, observers=[display])

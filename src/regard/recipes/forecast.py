@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from regard.base.errors import RegardError, RunError, SettingsError
+from regard.base.errors import RegardError, RunError
 from regard.batching.order import Position
 from regard.batching.windows import WindowBatch, iterate_windows
 from regard.models.build_forecaster import build_forecaster
 from regard.models.forecaster import Forecast, Forecaster
+from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.series import Windows, read_windows
 from regard.scoring.forecast import ForecastScore, score_forecast
-from regard.settings.forecast import ForecastRecipe, ForecastTrainingSettings
-from regard.training.checkpoint import CheckpointStore, load_weights, read_state
-from regard.training.loop import Limits, Validation, fit
+from regard.settings.forecast import ForecastRecipe
+from regard.training.checkpoint import load_weights
+from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
-from regard.training.metrics import MetricsLog
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
 
@@ -98,8 +96,7 @@ def train_forecaster(
     valid = windows.batch(windows.valid) if len(windows.valid) else train
     torch.manual_seed(settings.seed)
     model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
-    store = CheckpointStore(run.folder, keep=settings.keep, evidence=_evidence(windows))
-    _require_same_series(store, windows)
+    store = open_store(run, keep=settings.keep, fingerprint=windows.fingerprint())
     _save_scale(run, windows)
     fit(
         model=model,
@@ -120,7 +117,7 @@ def train_forecaster(
         validate=partial(_validate, model, valid),
         store=store,
         limits=limits_of(settings),
-        observer=Observers([MetricsLog(run.metrics, resume_step=_done(store)), *observers]),
+        observer=Observers([*open_records(run, store), *observers]),
         clip=settings.clip,
     )
     best = load_forecaster(run.folder)
@@ -171,33 +168,6 @@ def load_forecaster(folder: str | Path) -> LoadedForecaster:
     return LoadedForecaster(model=model, recipe=recipe, low=low, high=high)
 
 
-def open_forecast_run(folder: Path, recipe: ForecastRecipe, *, resume: bool) -> Run:
-    """Return a new run, or with `resume` the one that is there: limits may change, no more."""
-    if not resume:
-        return Run.create(folder, recipe)
-    run = Run.open(folder)
-    before = run.recipe(ForecastRecipe)
-    for part in ("data", "model"):
-        if getattr(before, part) != getattr(recipe, part):
-            raise SettingsError(
-                f"The settings under {part!r} differ from those of the run at {folder}: "
-                "a resumed training keeps them. Train into another folder to change them."
-            )
-    run.rewrite(recipe)
-    return run
-
-
-def limits_of(settings: ForecastTrainingSettings) -> Limits:
-    """Return when to stop, validate and save."""
-    return Limits(
-        steps=settings.steps,
-        minutes=settings.minutes,
-        patience=settings.patience,
-        validate_every=settings.validate_every,
-        checkpoint_every=settings.checkpoint_every,
-    )
-
-
 def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
     loss = float(squared_error(model, batch).nats) / batch.target_tokens
     return Validation(metrics={"loss": loss}, value=loss)
@@ -206,27 +176,3 @@ def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
 def _save_scale(run: Run, windows: Windows) -> None:
     scale = {"low": windows.series.low, "high": windows.series.high}
     (run.folder / SCALE).write_text(json.dumps(scale) + "\n", encoding="utf-8")
-
-
-def _evidence(windows: Windows) -> dict[str, object]:
-    packages = ("regard", "torch", "safetensors")
-    return {
-        "versions": {"python": sys.version.split()[0]} | {name: version(name) for name in packages},
-        "data": windows.fingerprint(),
-    }
-
-
-def _require_same_series(store: CheckpointStore, windows: Windows) -> None:
-    """Refuse to continue on another series than the run began with."""
-    for folder in store.folders()[-1:]:
-        if read_state(folder).get("data") != windows.fingerprint():
-            raise RunError(
-                f"The series has changed since the checkpoint {folder}: it cannot be resumed "
-                "exactly. Restore the data, or train into another folder."
-            )
-
-
-def _done(store: CheckpointStore) -> int:
-    """Return how many updates the newest checkpoint has seen."""
-    newest = store.folders()[-1:]
-    return int(read_state(newest[0])["progress"]["step"]) if newest else 0
