@@ -99,7 +99,8 @@ def test_an_average_begun_later_begins_with_the_weights(toy: Any, tmp_path: Path
     task.fit(steps=3)
     fresh = toy(tmp_path, seed=5)
     moving = MovingAverage(fresh.model, decay=0.9)
-    fresh.store.restore(fresh.model, fresh.optimizer, moving=moving)
+    fresh.store.follow(moving)
+    fresh.store.restore(fresh.model, fresh.optimizer)
     assert equal(moving.weights, task.weights())
 
 

@@ -49,7 +49,7 @@ def mean_of(weights: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     types: dict[str, torch.dtype] = {}
     count = 0
     for one in weights:
-        count += 1  # noqa: SIM113 - the weights are read one by one, and counted on the way
+        count += 1  # they are read one by one, so that only the sums are in memory
         for name, tensor in one.items():
             types[name] = tensor.dtype
             sums[name] = sums[name] + tensor if name in sums else tensor.double()

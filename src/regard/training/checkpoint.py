@@ -36,15 +36,13 @@ class CheckpointStore:
         self._run = run
         self._keep = keep
         self._evidence = dict(evidence or {})
+        self._moving: MovingAverage | None = None
 
-    def save(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        progress: Progress,
-        *,
-        moving: MovingAverage | None = None,
-    ) -> None:
+    def follow(self, moving: MovingAverage | None) -> None:
+        """Save and restore this average beside the model from now on."""
+        self._moving = moving
+
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         """Write a checkpoint that training can continue from, and drop the oldest."""
         folder = self._run / "checkpoints" / f"step-{progress.step:08d}"
         _write_folder(
@@ -52,25 +50,37 @@ class CheckpointStore:
             tensors={
                 WEIGHTS: _weights(model),
                 OPTIMIZER: {**_optimizer_tensors(optimizer), "random": torch.get_rng_state()},
-                **({AVERAGE: moving.weights} if moving else {}),
+                **({AVERAGE: self._moving.weights} if self._moving else {}),
             },
             state={"progress": progress.to_json(), **self._evidence},
         )
         for old in self.folders()[: -self._keep]:
             shutil.rmtree(old)
 
-    def save_best(
+    def save_best(self, model: nn.Module, progress: Progress, metrics: Mapping[str, float]) -> None:
+        """Write the weights of the best model so far."""
+        self._write_best(model, progress, metrics, {})
+
+    def save_mean(
         self,
         model: nn.Module,
         progress: Progress,
         metrics: Mapping[str, float],
         *,
-        mean_of: Sequence[Path] = (),
+        folders: Sequence[Path],
     ) -> None:
-        """Write the weights of the best model so far, and of which others they are the mean."""
-        state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence}
-        if mean_of:
-            state["mean_of"] = [folder.name for folder in mean_of]
+        """Write the best model so far, which is the mean of the weights in these folders."""
+        names = [folder.name for folder in folders]
+        self._write_best(model, progress, metrics, {"mean_of": names})
+
+    def _write_best(
+        self,
+        model: nn.Module,
+        progress: Progress,
+        metrics: Mapping[str, float],
+        more: Mapping[str, Any],
+    ) -> None:
+        state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence, **more}
         _write_folder(self._run / "best", tensors={WEIGHTS: _weights(model)}, state=state)
 
     def folders(self) -> list[Path]:
@@ -91,13 +101,7 @@ class CheckpointStore:
         newest_first = sorted((self._run / "candidates").glob("step-*"), reverse=True)
         return sorted(newest_first, key=lambda folder: float(read_state(folder)["value"]))
 
-    def restore(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        *,
-        moving: MovingAverage | None = None,
-    ) -> Progress:
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
         """Load the newest checkpoint into model, optimiser and random state."""
         _finish_replacing(self._run / "best")
         folders = self.folders()
@@ -111,6 +115,7 @@ class CheckpointStore:
         random = _required(tensors, "random", torch.get_rng_state().shape, path=path)
         del tensors["random"]
         _restore_optimizer(optimizer, tensors, path=path)
+        moving = self._moving
         if moving is not None:
             moving.restart()  # if the training so far had no average, it begins here
             if (newest / AVERAGE).exists():

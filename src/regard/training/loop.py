@@ -93,7 +93,8 @@ def fit(
     A moving average is validated and kept in the model's place. An average of checkpoints is made
     at the end, and kept if it validates at least as well as the best model.
     """
-    progress = store.restore(model, optimizer, moving=moving)
+    store.follow(moving)
+    progress = store.restore(model, optimizer)
     batches = batches_from(progress.epoch, progress.batch)
     parameters = [p for p in model.parameters() if p.requires_grad]
     began = time.monotonic() - progress.seconds
@@ -129,14 +130,14 @@ def fit(
             progress = _validated(model, progress, validate, store, observer, moving, average)
         last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
         if last or progress.step % limits.checkpoint_every == 0:
-            store.save(model, optimizer, progress, moving=moving)
+            store.save(model, optimizer, progress)
 
     if average is not None:
         better = _averaged(model, progress, validate, store, average)
         if better is not None:
             # The checkpoint knows the new mark, so that a longer training has to reach it.
             progress = better
-            store.save(model, optimizer, progress, moving=moving)
+            store.save(model, optimizer, progress)
             reason += f"; the mean of {average.count} checkpoints is the best model"
     observer.finished(progress, reason)
     return progress
@@ -184,7 +185,7 @@ def _averaged(
         if not found.value <= best:
             return None
         progress = replace(progress, best_value=found.value, best_step=progress.step)
-        store.save_best(model, progress, found.metrics, mean_of=folders)
+        store.save_mean(model, progress, found.metrics, folders=folders)
     return progress
 
 
