@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,9 +77,16 @@ class Position:
 
 
 def iterate(
-    order: BatchOrder, examples: Sequence[Example], start: Position
+    order: BatchOrder,
+    examples: Sequence[Example],
+    start: Position,
+    *,
+    drawn: Callable[[int, int, Sequence[int]], Sequence[Example]] | None = None,
 ) -> Iterator[tuple[Position, Batch]]:
-    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    """Yield batches without end, each with the position after it, where a resumed run starts.
+
+    `drawn` may give other examples for these rows in a batch of an epoch.
+    """
     epoch, first = start.epoch, start.batch
     while True:
         batches = order.batches(epoch)
@@ -91,7 +98,9 @@ def iterate(
         for number in range(first, len(batches)):
             done = number + 1 == len(batches)
             after = Position(epoch + 1, 0) if done else Position(epoch, number + 1)
-            yield after, collate([examples[index] for index in batches[number]])
+            rows = batches[number]
+            found = [examples[row] for row in rows] if drawn is None else drawn(epoch, number, rows)
+            yield after, collate(found)
         epoch, first = epoch + 1, 0
 
 

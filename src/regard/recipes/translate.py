@@ -6,30 +6,27 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 
-from regard.attention.coverage import coverage_penalty
 from regard.base.errors import SettingsError
 from regard.batching.batch import Batch, Example, collate, encode_pairs
 from regard.batching.buckets import sorted_batches
 from regard.batching.order import BatchOrder, Position, iterate
+from regard.batching.resegment import Resegmenter, SamplingEncoder
 from regard.corpora.pair import SentencePair
 from regard.models.build import build_translator
-from regard.models.translator import Translator
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
+from regard.recipes.objective import batch_loss, training_loss
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TranslationRecipe
 from regard.training.averaging import CheckpointAverage, MovingAverage
-from regard.training.chunked_loss import chunked_token_loss
 from regard.training.loop import Validation, fit
-from regard.training.loss import LossSum
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
 
@@ -79,6 +76,7 @@ def train_translator(
         recipe=recipe,
     )
     keep = max(settings.keep, settings.average)
+    moving = MovingAverage(model, decay=settings.ema) if settings.ema else None
     store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
@@ -87,9 +85,14 @@ def train_translator(
             model.parameters(), betas=(0.9, 0.98), weight_decay=settings.weight_decay, fused=True
         ),
         loss_sum=partial(
-            batch_loss, model, smoothing=settings.label_smoothing, coverage=settings.coverage
+            training_loss,
+            model,
+            smoothing=settings.label_smoothing,
+            coverage=settings.coverage,
+            word_dropout=settings.word_dropout,
+            r_drop=settings.r_drop,
         ),
-        batches_from=_batches(recipe, train),
+        batches_from=_batches(recipe, train, _resegmenter(recipe, translator, splits.train, train)),
         learning_rate=partial(
             learning_rate,
             schedule=settings.schedule,
@@ -108,7 +111,7 @@ def train_translator(
         observer=Observers([*records, *observers]),
         clip=settings.clip,
         accumulate=settings.accumulate,
-        moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+        moving=moving,
         average=CheckpointAverage(settings.average, of=settings.average_of)
         if settings.average
         else None,
@@ -125,25 +128,6 @@ def tested(trained: Trained, pairs: Sequence[SentencePair]) -> Trained:
         json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     return replace(trained, evaluation=evaluation)
-
-
-def batch_loss(
-    model: Translator[Any], batch: Batch, *, smoothing: float, coverage: float = 0.0
-) -> LossSum:
-    """Return the summed loss of a batch, with a penalty on looking twice if it is asked for."""
-    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=coverage > 0)
-    loss = chunked_token_loss(
-        output.features,
-        expected=batch.target_output,
-        mask=batch.target_mask,
-        weight=model.projection.weight,
-        bias=model.projection.bias,
-        smoothing=smoothing,
-    )
-    if not coverage or output.attention is None:
-        return loss
-    penalty = coverage_penalty(output.attention, batch.target_mask)
-    return loss._replace(objective=loss.objective + coverage * penalty)
 
 
 def validate(
@@ -171,7 +155,7 @@ def validate(
 
 
 def _batches(
-    recipe: TranslationRecipe, examples: Sequence[Example]
+    recipe: TranslationRecipe, examples: Sequence[Example], drawn: Resegmenter | None
 ) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
     order = BatchOrder(
         [example.lengths for example in examples],
@@ -179,4 +163,37 @@ def _batches(
         seed=recipe.training.seed,
         short_first=recipe.batches.short_first,
     )
-    return lambda epoch, batch: iterate(order, examples, Position(epoch=epoch, batch=batch))
+    return lambda epoch, batch: iterate(
+        order, examples, Position(epoch=epoch, batch=batch), drawn=drawn
+    )
+
+
+def _resegmenter(
+    recipe: TranslationRecipe,
+    translator: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    examples: Sequence[Example],
+) -> Resegmenter | None:
+    """Return what cuts the training pairs into other subwords, if that is asked for."""
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    if not recipe.training.subword_sampling:
+        return None
+    if not isinstance(source, SamplingEncoder) or not isinstance(target, SamplingEncoder):
+        raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
+    if len(pairs) != len(examples):  # some were too long: take those that were not
+        longest = recipe.batches.max_length
+        pairs = [
+            pair
+            for pair in pairs
+            if len(source.encode(pair.source)) < longest
+            and len(target.encode(pair.target)) < longest
+        ]
+    return Resegmenter(
+        pairs,
+        examples,
+        source=source,
+        target=target,
+        alpha=recipe.training.subword_sampling,
+        seed=recipe.training.seed,
+        max_length=recipe.batches.max_length,
+    )

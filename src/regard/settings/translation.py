@@ -93,6 +93,13 @@ class TrainingSettings(Settings):
     weight_decay: float = Field(0.0, ge=0)
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     coverage: float = Field(0.0, ge=0, description="weight of the penalty on looking twice")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of read symbols made unknown")
+    subword_sampling: float = Field(
+        0.0, ge=0, description="other subwords each time (alpha of Kudo 2018, as 0.2); 0: none"
+    )
+    r_drop: float = Field(
+        0.0, ge=0, description="weight of the distance between two passes with other dropout"
+    )
     clip: float = Field(1.0, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, description="batches an update")
     validate_every: int = Field(500, ge=1, description="updates between validations")
