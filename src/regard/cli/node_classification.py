@@ -24,6 +24,7 @@ from regard.settings.graph import GraphRecipe
 from regard.settings.schema import Recipe, expect
 from regard.training.progress import Observer
 
+PRINTED_NEIGHBOURS = 20
 TABLES = (".tsv", ".npz")
 
 
@@ -112,9 +113,15 @@ def print_look(result: dict[str, Any]) -> None:
     """Print what `look` found for a person to read."""
     if "node" in result:
         typer.echo(f"node {result['node']}: class {result['predicted']}")
-        most = max((each["weight"] for each in result["attends_to"]), default=1.0)
-        for each in result["attends_to"]:
+        seen = result["attends_to"]
+        most = max((each["weight"] for each in seen), default=1.0)
+        for each in seen[:PRINTED_NEIGHBOURS]:
             bar = "█" * round(20 * each["weight"] / most)
             typer.echo(f"  {each['weight']:.4f} {bar:<20} {each['node']} ({each['predicted']})")
+        if rest := seen[PRINTED_NEIGHBOURS:]:
+            share = sum(each["weight"] for each in rest)
+            typer.echo(
+                f"  {share:.4f} on {len(rest)} more (all with --json or --out F.tsv)"
+            )
     if "written" in result:
         typer.echo(f"Wrote {result['written']}")
