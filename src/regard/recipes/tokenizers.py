@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from math import isqrt
+from pathlib import Path
 
+from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
 from regard.corpora.pair import SentencePair
 from regard.recipes.run import Run
 from regard.settings.translation import TokenizerSettings, TranslationRecipe
-from regard.text.build import train_tokenizer
+from regard.text.build import extend_tokenizer, load_tokenizer, train_tokenizer
 
 LEAST, MOST = 1_000, 32_000
 
@@ -21,7 +23,11 @@ def run_tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return the run's tokenizers, learned from its training pairs if they are not there yet."""
     if not run.has_tokenizers():
-        run.save_tokenizers(*learn_tokenizers(recipe.tokenizer, pairs))
+        start = recipe.training.start_from
+        if start is None:
+            run.save_tokenizers(*learn_tokenizers(recipe.tokenizer, pairs))
+        else:
+            run.save_tokenizers(*_taken_over(Path(start), recipe.tokenizer, pairs))
     return run.tokenizers()
 
 
@@ -35,6 +41,30 @@ def learn_tokenizers(
         return joint, joint
     learn = partial(_learn, settings, pairs=len(pairs))
     return learn(sources), learn(targets)
+
+
+def _taken_over(
+    folder: Path, settings: TokenizerSettings, pairs: Sequence[SentencePair]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Return another run's tokenizers with the new symbols of these pairs."""
+    run = Run.open(folder)
+    before = run.recipe(TranslationRecipe).tokenizer
+    for name in ("kind", "shared"):
+        old, new = getattr(before, name), getattr(settings, name)
+        if old != new:
+            raise SettingsError(
+                f"training.start_from: {folder} was trained with tokenizer.{name} = {old!r}, "
+                f"which {new!r} would not fit. Set tokenizer.{name} as it was there."
+            )
+    extend = partial(extend_tokenizer, size=settings.size, min_count=settings.min_count)
+    sources, targets = [p.source for p in pairs], [p.target for p in pairs]
+    if settings.shared:
+        joint = extend(load_tokenizer(folder, "source"), [*sources, *targets])
+        return joint, joint
+    return (
+        extend(load_tokenizer(folder, "source"), sources),
+        extend(load_tokenizer(folder, "target"), targets),
+    )
 
 
 def supported_size(*, pairs: int, characters: int) -> int:

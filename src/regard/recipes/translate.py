@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -16,6 +17,7 @@ from regard.batching.order import BatchOrder, Position, iterate
 from regard.batching.resegment import Resegmenter, SamplingEncoder
 from regard.corpora.pair import SentencePair
 from regard.models.build import build_translator
+from regard.models.extend import freeze, load_extended
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
@@ -26,6 +28,7 @@ from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TranslationRecipe
 from regard.training.averaging import CheckpointAverage, MovingAverage
+from regard.training.checkpoint import read_tensors
 from regard.training.loop import Validation, fit
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
@@ -69,6 +72,9 @@ def train_translator(
     model = build_translator(
         recipe.model, source_vocab=source_tokenizer.size, target_vocab=target_tokenizer.size
     )
+    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+    freeze(model, settings.freeze)
     translator = LoadedTranslator(
         model=model,
         source_tokenizer=source_tokenizer,

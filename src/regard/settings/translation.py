@@ -85,6 +85,14 @@ class TrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0)
+    start_from: str | None = Field(
+        None,
+        description="folder of a run to begin with: its weights and tokenizers, to which "
+        "new characters or words are added",
+    )
+    freeze: tuple[str, ...] = Field(
+        (), description='names of parameters that stay as they are, as ["encoder.*"]'
+    )
     steps: int = Field(10_000, ge=1, description="most updates")
     minutes: float | None = Field(None, gt=0, description="most minutes of training")
     learning_rate: float = Field(1e-3, gt=0)

@@ -10,6 +10,7 @@ from regard.base.errors import RunError
 from regard.text.character import CharacterTokenizer
 from regard.text.record import read_record
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
+from regard.text.vocabulary import Vocabulary
 from regard.text.word import WordTokenizer
 
 Kind = Literal["character", "word", "sentencepiece"]
@@ -47,6 +48,22 @@ def train_tokenizer(
         )
     learned = CharacterTokenizer if kind == "character" else WordTokenizer
     return learned.train(texts, size=size, min_count=min_count)
+
+
+def extend_tokenizer(
+    known: AnyTokenizer, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
+) -> AnyTokenizer:
+    """Return a tokenizer that knows the symbols of these texts besides; old ids stay.
+
+    SentencePiece stays as it is: it can spell any text.
+    """
+    if isinstance(known, SentencePieceTokenizer):
+        return known
+    found = type(known).train(texts, min_count=min_count).vocabulary.symbols
+    added = [symbol for symbol in found if symbol not in known.vocabulary]
+    if size is not None:
+        added = added[: max(0, size - known.size)]
+    return type(known)(Vocabulary([*known.vocabulary.symbols, *added]))
 
 
 def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:

@@ -141,6 +141,11 @@ def read_weights(model: nn.Module, folder: Path, *, file: str = WEIGHTS) -> dict
     }
 
 
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """Return all weights of a checkpoint by their names, whatever model they belong to."""
+    return _load_tensors(folder / WEIGHTS)
+
+
 def read_state(folder: Path) -> dict[str, Any]:
     """Return the JSON state of a checkpoint."""
     path = folder / STATE
