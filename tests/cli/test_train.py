@@ -128,3 +128,15 @@ def test_a_checkpoint_cut_short_is_named(
     more = ["--set", "training.steps=9", "--out", out, "--resume"]
     said = refuse("train", "seq2seq-attention", *tiny, *more)
     assert f"{newest} is missing or damaged (was it cut short?)" in said
+
+
+def test_a_suspicious_corpus_is_warned_about_and_does_not_stop_the_command(
+    run: Any, corpus: Path, tiny: list[str], tmp_path: Path
+) -> None:
+    files = ["--set", f"data.train=[{corpus}/train.src,{corpus}/train.src]"]
+    # A mistake that is noticed only after the warnings spares the test a training.
+    later = ["--set", "tokenizer.size=4000", "--set", "batches.max_length=1"]
+    answer = run("train", "seq2seq-attention", *tiny, *files, *later, "--out", tmp_path / "run")
+    assert "Warning: 600 of 600 lines are the same in source and target." in answer.err
+    assert "Warning: A vocabulary of 4,000 entries is large for " in answer.err
+    assert answer.err.splitlines()[-1].startswith("Error: No training pair is within")
