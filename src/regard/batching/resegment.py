@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from regard.batching.batch import Example
 from regard.corpora.pair import SentencePair
 
@@ -43,8 +45,8 @@ class Resegmenter:
 
     def __call__(self, epoch: int, batch: int, rows: Sequence[int]) -> list[Example]:
         """Return the examples of a batch with other ids; one that grew too long stays as it was."""
-        # Neighbouring batches differ in many bits of the seed; SentencePiece takes 32 of them.
-        seed = hash((self._seed, epoch, batch)) % 2**32
+        # SentencePiece takes 32 bits; NumPy mixes them the same way in all its versions.
+        seed = int(np.random.SeedSequence([self._seed, epoch, batch]).generate_state(1)[0])
         sources = [self._pairs[row].source for row in rows]
         targets = [self._pairs[row].target for row in rows]
         sampled = [
