@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
@@ -46,7 +47,7 @@ def main() -> None:
     trained = {name: train(name, given.runs, given.minutes) for name in names}
     if given.only:
         return
-    figures, notes = {}, {}
+    figures, notes = {}, {"threads": torch.get_num_threads()}
     for name, run in trained.items():
         found = evaluate(run.model, run.evaluation.pairs, bands=BANDS)
         by_band = {band.label: band.score.value for band in found.bands}
