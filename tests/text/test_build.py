@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from regard.base.errors import RunError, SettingsError
-from regard.text.build import TOKENIZERS, Kind, load_tokenizer, train_tokenizer
+from regard.text.build import (
+    TOKENIZERS,
+    Kind,
+    extend_tokenizer,
+    load_tokenizer,
+    train_tokenizer,
+)
 
 if TYPE_CHECKING:
     from regard.base.protocols import Tokenizer
@@ -87,3 +93,19 @@ def test_unreadable_file(tmp_path: Path) -> None:
 def test_text_does_without_torch() -> None:
     command = "import sys, regard.text.build; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("kind", "word"), [("character", "xyq"), ("word", "zebra yak xerus")])
+def test_new_symbols_come_after_the_old_ones(kind: Kind, word: str) -> None:
+    known = train_tokenizer(TEXTS, kind=kind)
+    larger = extend_tokenizer(known, [word])
+    assert larger.size == known.size + 3
+    assert [larger.encode(text) for text in TEXTS] == [known.encode(text) for text in TEXTS]
+    assert larger.decode(larger.encode(word)) == word
+    assert extend_tokenizer(known, [word], size=known.size + 2).size == known.size + 2
+    assert extend_tokenizer(known, [word], size=8).size == known.size
+
+
+def test_sentencepiece_spells_new_words_as_it_is() -> None:
+    known = train_tokenizer(TEXTS, kind="sentencepiece", size=300)
+    assert extend_tokenizer(known, ["zebra"]) is known
