@@ -120,8 +120,6 @@ def print_look(result: dict[str, Any]) -> None:
             typer.echo(f"  {each['weight']:.4f} {bar:<20} {each['node']} ({each['predicted']})")
         if rest := seen[PRINTED_NEIGHBOURS:]:
             share = sum(each["weight"] for each in rest)
-            typer.echo(
-                f"  {share:.4f} on {len(rest)} more (all with --json or --out F.tsv)"
-            )
+            typer.echo(f"  {share:.4f} on {len(rest)} more (all with --json or --out F.tsv)")
     if "written" in result:
         typer.echo(f"Wrote {result['written']}")
