@@ -103,3 +103,9 @@ def test_scoring_does_without_torch_and_matplotlib():
         "sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_tokenised_text_is_scored_without_a_lecture(caplog: pytest.LogCaptureFixture) -> None:
+    lines = ["a man walks ."] * 200
+    assert corpus_bleu(lines, lines).value == pytest.approx(100)
+    assert not caplog.records

@@ -32,7 +32,12 @@ def corpus_bleu(
         raise SettingsError(
             f"unknown BLEU tokenizer '{tokenize}'. Choose one of: {', '.join(TOKENIZERS)}."
         )
-    metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=effective_order)
+    metric = BLEU(
+        tokenize=tokenize,
+        lowercase=lowercase,
+        effective_order=effective_order,
+        force=True,  # its hint about tokenised text would come anew with every validation
+    )
     result = metric.corpus_score(list(system), [list(reference)])
     return Score(
         name="BLEU",
