@@ -14,7 +14,8 @@ def test_json(run: Any) -> None:
     # Embeddings 80, encoder 2 * (4h(h+i)+4h) with h = 3, decoder 4h(h+i)+4h with h = 6, output 70.
     assert found["parameters"]["total"] == 80 + 2 * 96 + 264 + 70
     assert sum(layer["parameters"] for layer in found["layers"]) == found["parameters"]["total"]
-    assert found["layers"][0].keys() >= {"name", "kind", "shape", "parameters"}
+    columns = {"name", "kind", "shape", "parameters", "output_shape", "connected_to"}
+    assert found["layers"][0].keys() == columns
 
 
 def test_table(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
