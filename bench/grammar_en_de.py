@@ -62,7 +62,8 @@ def main() -> None:
     path = write_result(
         "grammar-en-de",
         figures,
-        command=f"python bench/grammar_en_de.py --minutes {given.minutes:g} --demo",
+        command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/grammar_en_de.py "
+        f"--minutes {given.minutes:g}{' --demo' if given.demo else ''}",
         notes=notes,
     )
     print(json.dumps(figures, indent=1), f"\nwrote {path}")

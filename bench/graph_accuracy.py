@@ -80,7 +80,8 @@ def main() -> None:
     write_result(
         "graph-accuracy",
         figures,
-        command="python bench/graph_accuracy.py --data DATA --seeds " + str(options.seeds),
+        command=f"python bench/graph_accuracy.py --data DATA --seeds {options.seeds} "
+        f"--first-seed {options.first_seed} --only {' '.join(options.only)}",
         notes={
             "selection": "early stopping on validation loss and accuracy, as the authors do; the "
             "rule was settled on seeds 0 to 5, which are not among the measured ones"
