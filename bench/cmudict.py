@@ -44,9 +44,11 @@ COMMON = [
     "training.checkpoint_every=500",
     "decoding.max_ratio=2",
 ]
-# All have 256 hidden units. The dropouts are a first choice: they were not searched for.
+# All have 256 hidden units. Dropout on one-hot input hides whole letters: without it char-lstm is
+# better after six minutes (validation loss 0.59 against 0.83 with 0.2). The others' dropout is a
+# first choice and was not searched for.
 OWN = {
-    "plain": ["model.dropout=0.2"],
+    "plain": ["model.dropout=0.0"],
     "bahdanau": ["model.dropout=0.3", "model.embedding=128"],
     "luong": ["model.dropout=0.3", "model.embedding=128"],
 }
