@@ -50,9 +50,9 @@ MISTAKES: dict[str, tuple[str, list[str], str]] = {
     ),
     "unknown key at the top": ("modle = 5", [], "unknown key 'modle'. Did you mean 'model'?"),
     "unknown key far from all": (
-        "[decoding]\nxyz = 5",
+        "[tokenizer]\nxyz = 5",
         [],
-        "unknown key 'decoding.xyz'. Known: beam, length_penalty, max_extra, max_ratio.",
+        "unknown key 'tokenizer.xyz'. Known: kind, min_count, shared, size.",
     ),
     "unknown key deep down": (
         "[data.grammar]\nsede = 1",

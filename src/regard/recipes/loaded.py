@@ -13,23 +13,19 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
-from regard.base.specials import END
-from regard.batching.batch import padded
 from regard.batching.buckets import sorted_batches
-from regard.decoding.beam import beam_search
-from regard.decoding.greedy import greedy_search
-from regard.decoding.limits import length_limits
+from regard.engines.engine import Engine
+from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recipes.attention_map import END_MARK, AttentionMap
 from regard.recipes.run import Run
+from regard.settings.decoding import DecodingSettings
 from regard.settings.read import validate
 from regard.settings.transformer import TransformerSettings
-from regard.settings.translation import DecodingSettings, TranslationRecipe
+from regard.settings.translation import TranslationRecipe
 from regard.training.checkpoint import load_weights
 
-# Padded source symbols searched at once: enough to keep the cores busy, small enough for caches.
-SEARCH_TOKENS = 2_048
 MOST_PIECES = 5_000
 
 
@@ -76,7 +72,7 @@ class Translation:
 
 
 class LoadedTranslator:
-    """A model, its two tokenizers and its recipe."""
+    """A model, its two tokenizers and its recipe; the engine that searches is the torch one."""
 
     def __init__(
         self,
@@ -85,8 +81,10 @@ class LoadedTranslator:
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         recipe: TranslationRecipe,
+        engine: Engine | None = None,
     ):
         self.model = model
+        self.engine = TorchEngine(model) if engine is None else engine
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.recipe = recipe
@@ -116,24 +114,23 @@ class LoadedTranslator:
         self,
         texts: Sequence[str],
         *,
-        beam: int | None = None,
         n_best: int = 1,
-        length_penalty: float | None = None,
         attention: bool = True,
+        **changes: Any,
     ) -> Iterator[tuple[int, Translation]]:
         """Translate sentences, longest first, and yield each with its index.
 
-        A sentence's translation never depends on the others.
+        A sentence's translation never depends on the others. All settings of decoding can be
+        changed by their names, as `beam=1`; what is None stays as the recipe has it.
         """
-        settings = self._decoding(beam=beam, n_best=n_best, length_penalty=length_penalty)
+        settings = self.decoding(n_best=n_best, **changes)
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]
         lengths = [(len(ids) + 1, 0) for ids in encoded]
-        self.model.eval()
-        for rows in sorted_batches(lengths, token_budget=SEARCH_TOKENS):
+        for rows in sorted_batches(lengths, token_budget=self.engine.batch_tokens):
             filled = [row for row in rows if encoded[row]]
             for row in set(rows) - set(filled):
                 yield row, Translation(texts[row], "", 0.0, 0.0, None)
-            found = self._search(
+            found = self.engine.search(
                 [encoded[row] for row in filled],
                 settings,
                 n_best=n_best,
@@ -154,10 +151,8 @@ class LoadedTranslator:
             target_words=(*self.target_tokenizer.word_of_piece(target), -1),
         )
 
-    def _decoding(
-        self, *, beam: int | None, n_best: int, length_penalty: float | None
-    ) -> DecodingSettings:
-        changes = {"beam": beam, "length_penalty": length_penalty}
+    def decoding(self, *, n_best: int = 1, **changes: Any) -> DecodingSettings:
+        """Return the recipe's settings of decoding with these changes, or say what is wrong."""
         given = {name: value for name, value in changes.items() if value is not None}
         table = {**self.recipe.decoding.model_dump(), **given}
         settings = validate(table, DecodingSettings, origin="decoding")
@@ -176,41 +171,6 @@ class LoadedTranslator:
         if len(ids) > MOST_PIECES:
             raise SentenceTooLongError(index, f"{len(ids)} symbols")
         return ids
-
-    def _search(
-        self,
-        sources: Sequence[list[int]],
-        settings: DecodingSettings,
-        *,
-        n_best: int,
-        attention: bool,
-    ) -> list[list[Hypothesis]]:
-        if not sources:
-            return []
-        source, mask = padded(sources, after=END)
-        limits = length_limits(mask, ratio=settings.max_ratio, extra=settings.max_extra)
-        if self.model.longest_target is not None:
-            limits = limits.clamp(max=self.model.longest_target)
-        if settings.beam == 1:
-            found = greedy_search(
-                self.model,
-                source,
-                mask,
-                limits=limits,
-                length_penalty=settings.length_penalty,
-                with_weights=attention,
-            )
-            return [[hypothesis] for hypothesis in found]
-        return beam_search(
-            self.model,
-            source,
-            mask,
-            limits=limits,
-            beam=settings.beam,
-            length_penalty=settings.length_penalty,
-            n_best=n_best,
-            with_weights=attention,
-        )
 
     def _translation(
         self, text: str, source: Sequence[int], hypotheses: Sequence[Hypothesis]

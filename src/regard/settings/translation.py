@@ -6,10 +6,21 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from regard.settings.decoding import DecodingSettings
 from regard.settings.families import TranslatorSettings
 from regard.settings.model import RecurrentSettings
 from regard.settings.schema import Recipe, Settings
 from regard.settings.transformer import TransformerSettings
+
+__all__ = [
+    "BatchSettings",
+    "DataSettings",
+    "DecodingSettings",
+    "GrammarSettings",
+    "TokenizerSettings",
+    "TrainingSettings",
+    "TranslationRecipe",
+]
 
 
 class GrammarSettings(Settings):
@@ -134,15 +145,6 @@ class TrainingSettings(Settings):
         if self.average and self.ema:
             raise ValueError("average and ema exclude each other; choose one")
         return self
-
-
-class DecodingSettings(Settings):
-    """How translations are searched for."""
-
-    beam: int = Field(5, ge=1)
-    length_penalty: float = Field(1.0, ge=0, description="scores are divided by length ** penalty")
-    max_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of the source")
-    max_extra: int = Field(20, ge=1, description="and so many symbols more")
 
 
 class TranslationRecipe(Recipe):

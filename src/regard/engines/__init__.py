@@ -1,0 +1,1 @@
+"""What searches for outputs: the reference in torch, and faster ones, behind one interface."""

@@ -1,0 +1,91 @@
+"""How outputs are searched for: the method, what it prefers, and what it may not do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from regard.settings.schema import Settings
+
+
+class DecodingSettings(Settings):
+    """How translations are searched for."""
+
+    method: Literal["beam", "sample", "mbr"] = Field(
+        "beam",
+        description='"sample" draws outputs at random; "mbr" (minimum Bayes risk) draws many and '
+        "keeps the one most like the others",
+    )
+    beam: int = Field(5, ge=1, description="outputs pursued at once; 1 is greedy search")
+    length_penalty: float = Field(
+        1.0, ge=0, description="alpha: scores are divided by length ** alpha, or as kind says"
+    )
+    length_penalty_kind: Literal["none", "average", "wu"] = Field(
+        "average",
+        description='divides by length ** alpha; "wu" by ((5 + length) / 6) ** alpha; "none" not',
+    )
+    coverage_penalty: float = Field(
+        0.0, ge=0, description="weight of source symbols that attention passed over (Wu et al.)"
+    )
+    diversity_groups: int = Field(1, ge=1, description="groups of beams that avoid each other")
+    diversity_strength: float = Field(
+        0.5, ge=0, description="log-probability lost for each earlier group that chose the symbol"
+    )
+    temperature: float = Field(1.0, gt=0, description="of sampling; below 1 it is more cautious")
+    top_k: int = Field(0, ge=0, description="sample among so many best symbols; 0: all")
+    top_p: float = Field(1.0, gt=0, le=1, description="sample among the best, up to this mass")
+    seed: int = Field(1, ge=0, description="of sampling")
+    mbr_samples: int = Field(32, ge=2, description="outputs that are drawn for method mbr")
+    mbr_utility: Literal["chrf", "bleu"] = Field("chrf", description="how likeness is measured")
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="no run of so many symbols may come twice; 0: any may"
+    )
+    repetition_penalty: float = Field(
+        1.0, ge=1, description="symbols that have come before are made this much less likely"
+    )
+    min_length: int = Field(0, ge=0, description="fewest symbols of an output")
+    min_ratio: float = Field(0.0, ge=0, description="the same, as a multiple of the source")
+    max_length: int | None = Field(None, ge=1, description="most symbols of an output")
+    max_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of the source")
+    max_extra: int = Field(20, ge=1, description="and so many symbols more")
+    copy_verbatim: bool = Field(
+        False, description="placeholders, URLs and numbers of the source must stand in the output"
+    )
+    replace_unknown: bool = Field(
+        False, description="put the most attended source word in place of an unknown one"
+    )
+
+    @model_validator(mode="after")
+    def _groups(self) -> DecodingSettings:
+        if self.beam % self.diversity_groups:
+            raise ValueError(
+                f"beam ({self.beam}) must be divisible by diversity_groups "
+                f"({self.diversity_groups})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _lengths(self) -> DecodingSettings:
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length ({self.min_length}) must not exceed max_length ({self.max_length})"
+            )
+        if self.min_ratio > self.max_ratio:
+            raise ValueError(
+                f"min_ratio ({self.min_ratio}) must not exceed max_ratio ({self.max_ratio})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _belong_together(self) -> DecodingSettings:
+        """Refuse options that the chosen method would silently ignore."""
+        sampling = {"temperature", "top_k", "top_p"}
+        searching = {"coverage_penalty", "diversity_groups"}
+        ignored = sampling if self.method == "beam" else searching
+        for name in sorted(ignored):
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                wanted = '"sample" or "mbr"' if self.method == "beam" else '"beam"'
+                raise ValueError(f"{name} ({value}) has an effect only with method = {wanted}")
+        return self
