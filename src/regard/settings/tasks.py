@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from regard.settings.forecast import ForecastRecipe
 from regard.settings.graph import GraphRecipe
+from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import Recipe
 from regard.settings.translation import TranslationRecipe
 
@@ -11,4 +12,5 @@ TASKS: dict[str, type[Recipe]] = {
     "translate": TranslationRecipe,
     "forecast": ForecastRecipe,
     "classify-nodes": GraphRecipe,
+    "language-model": LanguageModelRecipe,
 }

@@ -20,6 +20,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
+    "gelu-tanh": lambda inner: F.gelu(inner, approximate="tanh"),  # as GPT-2 has it
     "swish": F.silu,
     "swiglu": lambda inner: F.silu(inner[..., ::2]) * inner[..., 1::2],  # Shazeer 2020
 }

@@ -1,0 +1,156 @@
+"""The recipe of a language model: text, tokenizer, model, training and generation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from regard.settings.schema import Recipe, Settings
+
+
+class TextSettings(Settings):
+    """Where the text comes from: plain files, or such files compressed with gzip."""
+
+    text: tuple[str, ...] = Field((), description="files to learn from, one after the other")
+    valid: tuple[str, ...] = Field((), description="files to validate on; else the end of text")
+    valid_share: float = Field(0.1, gt=0, lt=1, description="of the text, where valid is not given")
+
+    @field_validator("text", "valid", mode="before")
+    @classmethod
+    def _one_file(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+class LanguageTokenizerSettings(Settings):
+    """How text becomes symbols."""
+
+    kind: Literal["character", "sentencepiece", "byte-bpe"] = "character"
+    size: int | None = Field(
+        None, ge=8, description="most entries; 8,000 if not given, and of characters all"
+    )
+    sample: int = Field(
+        10_000_000,
+        ge=1,
+        description="characters, from all over the text, that subwords are learned from",
+    )
+
+
+class CausalTransformerSettings(Settings):
+    """A decoder-only Transformer, with norms before each sublayer."""
+
+    family: Literal["transformer"] = "transformer"
+    layers: int = Field(4, ge=1)
+    model_dim: int = Field(128, ge=1, description="width of the features")
+    heads: int = Field(4, ge=1, description="attention heads a layer")
+    feed_forward: int | None = Field(
+        None, ge=1, description="width inside the feed-forward networks; 4 model_dim if not given"
+    )
+    context: int = Field(64, ge=1, description="symbols that are read at once")
+    positions: Literal["learned", "sinusoidal", "rotary", "alibi", "none"] = "learned"
+    norm: Literal["layer", "rms"] = "layer"
+    activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = "gelu"
+    window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
+    dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
+    attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
+    tie: bool = Field(True, description="one table for symbols that are read and predicted")
+    vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+
+    @model_validator(mode="after")
+    def _widths(self) -> CausalTransformerSettings:
+        if self.model_dim % self.heads:
+            raise ValueError(
+                f"model_dim ({self.model_dim}) must be divisible by heads ({self.heads})"
+            )
+        if self.positions == "sinusoidal" and self.model_dim % 2:
+            raise ValueError(f"model_dim ({self.model_dim}) must be even for sinusoidal positions")
+        if self.positions == "rotary" and self.model_dim // self.heads % 2:
+            raise ValueError(
+                f"model_dim / heads ({self.model_dim // self.heads}) must be even for rotary "
+                "positions"
+            )
+        return self
+
+
+class RecurrentLanguageModelSettings(Settings):
+    """A recurrent language model, for comparison."""
+
+    family: Literal["recurrent"] = "recurrent"
+    cell: Literal["tanh", "gru", "lstm", "gated"] = "lstm"
+    hidden: int = Field(256, ge=1, description="width of the recurrent state")
+    embedding: int = Field(128, ge=1, description="width of the symbols' vectors")
+    layers: int = Field(1, ge=1)
+    context: int = Field(64, ge=1, description="symbols a training window")
+    dropout: float = Field(0.0, ge=0, lt=1)
+    tie: bool = Field(False, description="one table for symbols that are read and predicted")
+    vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+
+
+def _family_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return str(value.get("family", "transformer"))
+    return str(getattr(value, "family", "transformer"))
+
+
+LanguageModelSettings = Annotated[
+    Annotated[CausalTransformerSettings, Tag("transformer")]
+    | Annotated[RecurrentLanguageModelSettings, Tag("recurrent")],
+    Discriminator(_family_of),
+]
+
+
+class PretrainingSettings(Settings):
+    """How the model is trained, and when to stop."""
+
+    seed: int = Field(1, ge=0)
+    start_from: str | None = Field(
+        None, description="folder of a run to go on from: its weights and its tokenizer"
+    )
+    steps: int = Field(2_000, ge=1, description="most updates")
+    minutes: float | None = Field(None, gt=0, description="most minutes of training")
+    batch_size: int = Field(12, ge=1, description="windows a batch")
+    accumulate: int = Field(1, ge=1, description="batches an update")
+    learning_rate: float = Field(1e-3, gt=0)
+    schedule: Literal["constant", "linear", "cosine"] = "cosine"
+    lowest_rate: float = Field(
+        0.1, ge=0, le=1, description="where the schedule ends, as a share of learning_rate"
+    )
+    warmup: int = Field(100, ge=0, description="updates until the full learning rate")
+    weight_decay: float = Field(0.1, ge=0, description="of matrices; other weights have none")
+    second_beta: float = Field(0.99, gt=0, lt=1, description="memory of the gradients' squares")
+    clip: float = Field(1.0, gt=0, description="largest gradient norm")
+    validate_every: int = Field(500, ge=1, description="updates between validations")
+    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
+    keep: int = Field(2, ge=1, description="newest checkpoints kept")
+    patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    ema: float = Field(
+        0.0, ge=0, lt=1, description="decay of a moving average that is kept for use; 0: none"
+    )
+    tensorboard: bool = False
+
+
+class GenerationSettings(Settings):
+    """How text is continued, where a command does not say otherwise."""
+
+    prompt: str = Field("", description="of the samples that are written during training")
+    max_tokens: int = Field(200, ge=0, description="symbols of a sample; 0 during training: none")
+    temperature: float = Field(0.8, ge=0, description="0 takes the most probable symbol")
+    top_k: int | None = Field(None, ge=1, description="draw among so many symbols")
+    top_p: float = Field(1.0, gt=0, le=1, description="draw among the fewest that hold this mass")
+    min_p: float = Field(
+        0.0, ge=0, le=1, description="draw among those at least so probable, as a share of the best"
+    )
+    repetition_penalty: float = Field(
+        1.0, gt=0, description="above 1: what was said is less likely"
+    )
+
+
+class LanguageModelRecipe(Recipe):
+    """Everything that decides a training of a language model."""
+
+    task: Literal["language-model"] = "language-model"
+    data: TextSettings = TextSettings()  # type: ignore[call-arg]
+    tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]
+    model: LanguageModelSettings = CausalTransformerSettings()  # type: ignore[call-arg]
+    training: PretrainingSettings = PretrainingSettings()  # type: ignore[call-arg]
+    generation: GenerationSettings = GenerationSettings()  # type: ignore[call-arg]

@@ -1,0 +1,158 @@
+"""A stack of Transformer layers in which every position sees itself and what came before it.
+
+All that a next step needs is in the state: the keys and values of every layer. Many symbols at once
+or one at a time give the same features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from regard.attention.linear import LinearState
+from regard.attention.multihead import KeysValues, MultiHeadAttention, Past
+from regard.attention.sight import Sight
+from regard.base.results import Output
+from regard.base.shapes import Float, Int, Tensor
+from regard.transformer.block import FeedForward, Residual
+from regard.transformer.embedded import Embedded
+
+
+class CausalState(NamedTuple):
+    """What was read so far; `past` is empty before the first symbol."""
+
+    past: tuple[Past, ...]
+    read: int
+
+
+class CausalLayer(nn.Module):
+    """Masked self-attention, then a feed-forward network, each with a way around it."""
+
+    def __init__(
+        self,
+        *,
+        attention: MultiHeadAttention,
+        around_attention: Residual,
+        feed_forward: FeedForward,
+        around_feed_forward: Residual,
+    ):
+        super().__init__()
+        self.attention = attention
+        self.around_attention = around_attention
+        self.feed_forward = feed_forward
+        self.around_feed_forward = around_feed_forward
+
+    def forward(
+        self,
+        features: Float[Tensor, "batch target model_dim"],
+        sight: Sight,
+        *,
+        past: Past | None,
+        start: int,
+        with_weights: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch target model_dim"],
+        Past,
+        Float[Tensor, "batch heads target source"] | None,
+    ]:
+        """Read positions that follow those in `past`; return features, past and weights."""
+        (change, weights), after = self.attention(
+            self.around_attention.enter(features),
+            sight,
+            past=past,
+            start=start,
+            with_weights=with_weights,
+        )
+        features = self.around_attention.leave(features, change)
+        change = self.feed_forward(self.around_feed_forward.enter(features))
+        return self.around_feed_forward.leave(features, change), after, weights
+
+
+class CausalTransformer(nn.Module):
+    """Predicts each symbol from those before it (Liu et al. 2018; Radford et al. 2019)."""
+
+    def __init__(
+        self,
+        *,
+        embedded: Embedded,
+        layers: Sequence[CausalLayer],
+        norm: nn.Module | None,
+        window: int | None = None,
+        slopes: Float[Tensor, "heads"] | None = None,
+    ):
+        super().__init__()
+        self.embedded = embedded
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+        self.window = window
+        self.slopes: Tensor | None
+        self.register_buffer("slopes", slopes, persistent=False)
+
+    def start(self, batch: int) -> CausalState:
+        """Return the state before the first symbol."""
+        return CausalState(past=(), read=0)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch target"],
+        state: CausalState,
+        *,
+        with_weights: bool = False,
+    ) -> tuple[Output, CausalState]:
+        """Read symbols, one or many at once; return the features that predict the next ones.
+
+        The attention, if it is asked for, is the mean over the heads of the last layer.
+        """
+        wanted = {len(self.layers) - 1} if with_weights else set()
+        features, after, weights = self._read(tokens, state, wanted=wanted)
+        return Output(features, weights[-1].mean(dim=1) if weights else None), after
+
+    def look(
+        self, tokens: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "layers batch heads target target"]:
+        """Return the weights of every layer and head."""
+        every = set(range(len(self.layers)))
+        _, _, weights = self._read(tokens, self.start(len(tokens)), wanted=every)
+        return torch.stack(weights)
+
+    def select(self, state: CausalState, rows: Int[Tensor, "chosen"]) -> CausalState:
+        """Return the state of these rows of the batch, in this order."""
+        return state._replace(past=tuple(_rows_of(part, rows) for part in state.past))
+
+    def _read(
+        self, tokens: Tensor, state: CausalState, *, wanted: set[int]
+    ) -> tuple[Tensor, CausalState, list[Tensor]]:
+        features = self.embedded(tokens, start=state.read)
+        kept = state.read if self.window is None else min(state.read, self.window)
+        sight = Sight(
+            target=tokens.shape[1],
+            source=kept + tokens.shape[1],
+            causal=True,
+            window=self.window,
+            slopes=self.slopes,
+            dtype=features.dtype,
+            device=tokens.device,
+        )
+        past: list[Past] = []
+        found: list[Tensor] = []
+        for number, layer in enumerate(self.layers):
+            features, after, weights = layer(
+                features,
+                sight,
+                past=state.past[number] if state.past else None,
+                start=state.read,
+                with_weights=number in wanted,
+            )
+            past.append(after)
+            found += [] if weights is None else [weights]
+        if self.norm is not None:
+            features = self.norm(features)
+        return features, CausalState(tuple(past), state.read + tokens.shape[1]), found
+
+
+def _rows_of(past: Past, rows: Tensor) -> Past:
+    kind = LinearState if isinstance(past, LinearState) else KeysValues
+    return kind(*(part.index_select(0, rows) for part in past))

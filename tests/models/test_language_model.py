@@ -1,0 +1,148 @@
+"""What must hold for every language model, whatever its family and options."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from regard.base.errors import RegardError, SettingsError
+from regard.models.build_language_model import build_language_model
+from regard.models.language_model import LanguageModel
+from regard.models.summary import parameter_count
+from regard.settings.language_model import LanguageModelRecipe
+from regard.settings.read import validate
+
+SMALL = {"layers": 2, "model_dim": 16, "heads": 2, "context": 24}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "learned": {},
+    "sinusoidal": {"positions": "sinusoidal"},
+    "rotary": {"positions": "rotary"},
+    "alibi": {"positions": "alibi"},
+    "no positions": {"positions": "none"},
+    "window": {"positions": "rotary", "window": 3},
+    "rms, swiglu, untied": {"norm": "rms", "activation": "swiglu", "tie": False},
+    "as GPT-2": {"activation": "gelu-tanh"},
+    "tanh": {"family": "recurrent", "cell": "tanh"},
+    "gru, tied": {"family": "recurrent", "cell": "gru", "tie": True},
+    "lstm, two layers": {"family": "recurrent", "cell": "lstm", "layers": 2},
+}
+named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTIONS))
+
+
+def model_of(options: dict[str, Any], *, vocab: int = 30) -> LanguageModel[Any]:
+    torch.manual_seed(5)
+    recurrent = {"hidden": 12, "embedding": 8} if "family" in options else SMALL
+    recipe = validate({"model": recurrent | options}, LanguageModelRecipe, origin="test")
+    return build_language_model(recipe.model, vocab=vocab).eval()
+
+
+def symbols(seed: int, time: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 30, (3, time), generator=generator)
+
+
+@named
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 100), time=st.integers(2, 20))
+def test_the_future_never_leaks(options: dict[str, Any], seed: int, time: int) -> None:
+    model = model_of(options)
+    tokens = symbols(seed, time)
+    place = seed % (time - 1) + 1
+    changed = tokens.clone()
+    changed[:, place:] = (tokens[:, place:] + 3) % 30
+    with torch.no_grad():
+        before, after = (model(each).features for each in (tokens, changed))
+    torch.testing.assert_close(before[:, :place], after[:, :place])
+    assert not torch.allclose(before[:, place:], after[:, place:])
+
+
+@named
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 100), first=st.integers(1, 8), more=st.integers(1, 8))
+@torch.no_grad()
+def test_a_cached_step_equals_the_full_pass(
+    options: dict[str, Any], seed: int, first: int, more: int
+) -> None:
+    model = model_of(options)
+    tokens = symbols(seed, first + more)
+    whole = model.project(model(tokens).features)
+    step = model.read(tokens[:, :first], model.start(3))
+    torch.testing.assert_close(step.logits, whole[:, first - 1], atol=1e-5, rtol=1e-4)
+    for place in range(first, first + more):
+        step = model.step(tokens[:, place], step.state)
+        torch.testing.assert_close(step.logits, whole[:, place], atol=1e-5, rtol=1e-4)
+
+
+@named
+@torch.no_grad()
+def test_rows_can_be_chosen_on_the_way(options: dict[str, Any]) -> None:
+    model = model_of(options)
+    tokens = symbols(1, 9)
+    rows = torch.tensor([2, 0, 0])
+    state = model.select(model.read(tokens[:, :8], model.start(3)).state, rows)
+    chosen = model.step(tokens[rows, 8], state).logits
+    torch.testing.assert_close(chosen, model.project(model(tokens).features[:, -1])[rows])
+
+
+@torch.no_grad()
+def test_weights_of_all_heads_and_of_a_step() -> None:
+    model = model_of({})
+    tokens = symbols(2, 7)
+    maps = model.head_maps(tokens)
+    assert maps.shape == (2, 3, 2, 7, 7)
+    torch.testing.assert_close(maps.sum(-1), torch.ones(2, 3, 2, 7))
+    assert maps.triu(1).abs().max() == 0
+    last = model(tokens, with_weights=True).attention
+    assert last is not None
+    torch.testing.assert_close(last, maps[-1].mean(dim=1))
+    step = model.read(tokens, model.start(3), with_weights=True)
+    torch.testing.assert_close(step.weights, last[:, -1])
+
+
+def test_a_recurrent_model_has_no_heads_to_look_at() -> None:
+    with pytest.raises(RegardError, match="no attention heads"):
+        model_of(OPTIONS["tanh"]).head_maps(symbols(1, 3))
+
+
+def test_the_layout_of_gpt2_has_its_parameters() -> None:
+    model = model_of({"layers": 3, "model_dim": 24, "heads": 3, "context": 10}, vocab=50)
+    block = 12 * 24 * 24 + 13 * 24  # matrices, and biases with two norms
+    assert parameter_count(model) == (50 + 10) * 24 + 3 * block + 2 * 24
+
+
+def test_fresh_logits_are_nearly_uniform() -> None:
+    with torch.no_grad():
+        logits = (model := model_of({})).project(model(symbols(3, 20)).features)
+    assert float(-logits.log_softmax(-1).mean()) == pytest.approx(math.log(30), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_dim": 10, "heads": 4}, r"model_dim \(10\) must be divisible by heads \(4\)"),
+        (
+            {"model_dim": 9, "heads": 3, "positions": "sinusoidal"},
+            r"model_dim \(9\) must be even for sinusoidal",
+        ),
+        (
+            {"model_dim": 12, "heads": 4, "positions": "rotary"},
+            r"model_dim / heads \(3\) must be even for rotary",
+        ),
+        ({"family": "convolutional"}, "unknown family 'convolutional'"),
+        ({"family": "recurrent", "heads": 2}, "unknown key 'model.heads'"),
+    ],
+)
+def test_settings_that_do_not_fit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        validate({"model": options}, LanguageModelRecipe, origin="test")
+
+
+def test_one_file_may_be_named_without_a_list() -> None:
+    recipe = validate({"data": {"text": "a.txt"}}, LanguageModelRecipe, origin="test")
+    assert recipe.data.text == ("a.txt",)
