@@ -1,0 +1,133 @@
+"""Sentences of a paragraph, found by rules; joined again they are the paragraph.
+
+A sentence ends after . ! ? or an ellipsis, with the quotes and brackets that close there, where
+white space and then no small letter follows; after the full stops of scripts that write no spaces
+it ends at once. No dot ends it after an abbreviation, an initial, the number of an item, or an
+ordinal number of a language that writes them with a dot. A blank line always ends it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from regard.text.abbreviations import ABBREVIATIONS, BEFORE_NUMBERS, EVERY_LANGUAGE, ORDINAL_DOT
+
+# Full stops, exclamation and question marks that need no space after them.
+SPACELESS = "。｡！？．"
+MARKS = ".!?…؟।॥۔։។"
+CLOSING = "\"'”’»›“‘)\\]}」』）】》〉"
+OPENING = " \"'“‘„‚«‹([{¿¡「『（【《〈–—-*•"
+
+# What is repeated never gives back (++), so that a megabyte of dots or spaces is read only once.
+BOUNDARY = re.compile(
+    rf"(?P<spaceless>[{SPACELESS}]++[”’」』）】》〉]*+)(?P<gap1>\s*+)"
+    rf"|(?<![{MARKS}])(?P<mark>[{MARKS}]++)(?:\s?[»›]|[{CLOSING}])*+(?P<gap2>\s++)"
+    r"|(?P<blank>\n[^\S\n]*+\n\s*+)"
+)
+LINE_BREAK = re.compile(r"\n\s*+")
+LAST_WORD = re.compile(r"[^\s" + re.escape("\"'“‘„«‹([{¿¡/") + r"]*\Z")
+LONGEST_WORD = 40
+INITIAL = re.compile(r"(?:[^\W\d_]\.-?)*[^\W\d_]")
+ITEM = re.compile(r"(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})(?:\.\d{1,3})*")
+
+
+class Sentence(NamedTuple):
+    """A sentence, and the white space between it and the next one."""
+
+    text: str
+    gap: str
+
+
+def split_sentences(text: str, *, language: str = "", hard_breaks: bool = False) -> list[Sentence]:
+    """Return the sentences of a text; all sentences and gaps in a row are the text again.
+
+    `language` is a code as "de"; without one the abbreviations of all languages count. Line breaks
+    are white space unless they are `hard_breaks`, which end a sentence. White space before the
+    first sentence is the gap of an empty one.
+    """
+    if hard_breaks:
+        breaks = [match.span() for match in LINE_BREAK.finditer(text)]
+        lines = _cut(text, breaks)
+        return [s for line in lines for s in _of_line(line, language)]
+    return _of_line(Sentence(text, ""), language)
+
+
+def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
+    """Return translated sentences with the white space that was between the sentences.
+
+    Where there was none, as after a Chinese full stop, a script that writes spaces gets one.
+    """
+    parts = []
+    for number, (sentence, translation) in enumerate(zip(sentences, translations, strict=True), 1):
+        gap = sentence.gap
+        if not gap and number < len(sentences) and translation and not _is_wide(translation[-1]):
+            gap = " "
+        parts += [translation, gap]
+    return "".join(parts)
+
+
+def _of_line(line: Sentence, language: str) -> list[Sentence]:
+    """Return the sentences of a text whose own gap stays behind the last one."""
+    *before, last = _cut(line.text, list(_boundaries(line.text, language.lower()[:2])))
+    return [*before, Sentence(last.text, last.gap + line.gap)]
+
+
+def _cut(text: str, gaps: Sequence[tuple[int, int]]) -> list[Sentence]:
+    """Cut a text at its gaps; what is left at the end is a sentence if it is anything."""
+    lead = len(text) - len(text.lstrip())
+    sentences = [Sentence("", text[:lead])] if lead else []
+    start = lead
+    for gap_start, gap_end in gaps:
+        sentence = text[start:gap_start].rstrip()
+        if sentence:
+            sentences.append(Sentence(sentence, text[start + len(sentence) : gap_end]))
+            start = gap_end
+    rest = text[start:]
+    if rest or not sentences:
+        kept = rest.rstrip()
+        sentences.append(Sentence(kept, rest[len(kept) :]))
+    return sentences
+
+
+def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """Yield where the white space behind each sentence begins and ends."""
+    start = 0
+    for match in BOUNDARY.finditer(text):
+        if match["blank"] is not None:
+            gap = match.span()
+        elif match["spaceless"] is not None:
+            gap = match.span("gap1")
+        else:
+            gap = match.span("gap2")
+            if match["gap2"].count("\n") < 2 and not _ends(text, start, match, language):
+                continue
+        yield gap
+        start = gap[1]
+
+
+def _ends(text: str, start: int, match: re.Match[str], language: str) -> bool:
+    """Return whether a sentence that began at `start` ends with this mark and white space."""
+    following = text[match.end() : match.end() + LONGEST_WORD].lstrip(OPENING)
+    if following and following[0].islower():
+        return False
+    if match["mark"] != ".":
+        return True
+    before = text[max(start, match.start() - LONGEST_WORD) : match.start()]
+    word = LAST_WORD.search(before)
+    last = word[0] if word else ""
+    if ITEM.fullmatch(last) and not text[start : match.start() - len(last)].strip(OPENING):
+        return False
+    known = ABBREVIATIONS.get(language, EVERY_LANGUAGE)
+    if last.lower() in BEFORE_NUMBERS and following[:1].isdigit():
+        return False
+    if last.lower() in known or (INITIAL.fullmatch(last) and last[-1].isupper()):
+        return False
+    return not (language in ORDINAL_DOT and last.isdigit() and len(last) <= 2)
+
+
+def _is_wide(letter: str) -> bool:
+    """Return whether a letter belongs to a script that is written without spaces."""
+    return unicodedata.east_asian_width(letter) in "WF"
