@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 from torch import nn
 
+from regard.training.allocator import keep_memory
 from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
 from regard.training.checkpoint import CheckpointStore, read_weights
 from regard.training.loss import LossSum
@@ -93,6 +94,7 @@ def fit(
     A moving average is validated and kept in the model's place. An average of checkpoints is made
     at the end, and kept if it validates at least as well as the best model.
     """
+    keep_memory()
     store.follow(moving)
     progress = store.restore(model, optimizer)
     batches = batches_from(progress.epoch, progress.batch)
