@@ -1,0 +1,133 @@
+"""What one word of a sentence looks at: arcs to the words, as thick as their weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Arc
+
+from regard.base.errors import RegardError
+from regard.pictures.canvas import save_figure
+from regard.pictures.colours import FAINT, INK, PALETTE
+from regard.pictures.labelled_map import plain_text, readable_label
+
+INCHES_A_LETTER = 0.095
+GAP = 2  # letters between words
+LEAST_SHOWN = 0.02  # a thinner arc could not be seen
+LEAST_NUMBERED = 0.1
+
+
+@dataclass(frozen=True)
+class Gaze:
+    """A sentence, the place of the word that looks, and how much it looks at each word."""
+
+    words: Sequence[str]
+    place: int
+    weights: Float[np.ndarray, "words"]
+    note: str = ""
+
+
+def draw_arcs(gazes: Sequence[Gaze], path: Path, *, title: str | None = None) -> None:
+    """Draw one sentence under the other to PNG, SVG or PDF."""
+    if not gazes:
+        raise RegardError("there are no sentences to draw.")
+    for gaze in gazes:
+        if len(gaze.words) != len(gaze.weights):
+            raise RegardError(
+                f"{len(gaze.weights)} weights do not fit {len(gaze.words)} words: "
+                "each word needs one."
+            )
+        if not 0 <= gaze.place < len(gaze.words):
+            raise RegardError(
+                f"place {gaze.place} is outside the sentence of {len(gaze.words)} words."
+            )
+    save_figure(partial(_arcs, gazes, title), path)
+
+
+def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
+    """Draw a panel a sentence, all at one scale."""
+    letters = max(_centres(gaze.words)[1] for gaze in gazes)
+    widest = max(_reach(gaze) for gaze in gazes)
+    height = 1.0 + INCHES_A_LETTER * widest / 4  # arcs are half as high as wide, and flattened
+    figure = Figure(figsize=(max(4.0, INCHES_A_LETTER * letters), height * len(gazes)))
+    panels = figure.subplots(len(gazes), 1, squeeze=False)[:, 0]
+    for axes, gaze in zip(panels, gazes, strict=True):
+        _draw_one(axes, gaze)
+        axes.set_xlim(-GAP, letters)
+        axes.set_ylim(-5 if gaze.note else -2.4, widest / 4 + 2)
+        axes.axis("off")
+    if title is not None:
+        panels[0].set_title(plain_text(title), pad=6)
+    return figure
+
+
+def _draw_one(axes: Axes, gaze: Gaze) -> None:
+    centres, _ = _centres(gaze.words)
+    start = centres[gaze.place]
+    strongest = int(np.argmax(gaze.weights))
+    for place, (word, weight) in enumerate(zip(gaze.words, gaze.weights, strict=True)):
+        looks = place == gaze.place
+        axes.text(
+            centres[place],
+            0,
+            readable_label(word),
+            ha="center",
+            va="top",
+            color=PALETTE[1] if looks else INK,
+            fontweight="bold" if looks or place == strongest else "normal",
+        )
+        width = abs(centres[place] - start)
+        if weight >= LEAST_SHOWN and not looks:
+            axes.add_patch(
+                Arc(
+                    ((centres[place] + start) / 2, 0.5),
+                    width,
+                    width / 2,
+                    theta1=0,
+                    theta2=180,
+                    color=PALETTE[0],
+                    linewidth=0.6 + 4.4 * float(weight),
+                    alpha=0.35 + 0.65 * float(weight),
+                    capstyle="round",
+                )
+            )
+        if weight >= LEAST_NUMBERED and not looks:
+            axes.text(
+                (centres[place] + start) / 2,
+                width / 4 + 0.8,
+                f"{weight:.2f}",
+                ha="center",
+                va="bottom",
+                fontsize=8,
+                color=FAINT,
+            )
+    if gaze.note:
+        axes.text(0, -2.6, plain_text(gaze.note), ha="left", va="top", fontsize=9, color=FAINT)
+
+
+def _centres(words: Sequence[str]) -> tuple[list[float], float]:
+    """Return the middle of each word and the whole width, in letters."""
+    centres, left = [], 0.0
+    for word in words:
+        width = len(readable_label(word))
+        centres.append(left + width / 2)
+        left += width + GAP
+    return centres, left
+
+
+def _reach(gaze: Gaze) -> float:
+    """Return how wide the widest arc is, in letters."""
+    centres, _ = _centres(gaze.words)
+    shown = [
+        abs(centre - centres[gaze.place])
+        for centre, weight in zip(centres, gaze.weights, strict=True)
+        if weight >= LEAST_SHOWN
+    ]
+    return max([8.0, *shown])

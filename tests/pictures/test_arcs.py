@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.base.errors import RegardError
+from regard.pictures.arcs import Gaze, draw_arcs
+
+WORDS = ["the", "animal", "saw", "the", "street", "because", "it", "was", "tired"]
+
+
+def gaze(words: list[str] = WORDS, place: int = 6, **weights: float) -> Gaze:
+    seen = np.array([weights.get(word, 0.01) for word in words])
+    return Gaze(words, place, seen, note="das Tier sah die Straße , weil es müde war")
+
+
+def test_every_word_is_there_and_strong_arcs_have_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "arcs.svg"
+    draw_arcs([gaze(animal=0.8), gaze(street=0.6, animal=0.05)], path, title="What it means")
+    text = path.read_text()
+    for wanted in (*WORDS, "0.80", "0.60", "weil es müde war", "What it means"):
+        assert wanted in text, wanted
+    assert "0.05" not in text
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_a_word_that_sees_only_itself_can_be_drawn(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"arcs{suffix}"
+    draw_arcs([Gaze(["it"], 0, np.ones(1))], path)
+    assert path.stat().st_size > 500
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "arcs.svg"
+    with pytest.raises(RegardError, match="no sentences to draw"):
+        draw_arcs([], path)
+    with pytest.raises(RegardError, match="3 weights do not fit 9 words: each word needs one"):
+        draw_arcs([Gaze(WORDS, 6, np.ones(3))], path)
+    with pytest.raises(RegardError, match="place 9 is outside the sentence of 9 words"):
+        draw_arcs([gaze(place=9)], path)
