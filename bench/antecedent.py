@@ -1,0 +1,217 @@
+"""Does encoder self-attention find the noun that "it" stands for?
+
+    python bench/antecedent.py [--steps 2500] [--runs runs/bench/antecedent]
+
+Trains a small Transformer on sentences of the grammar, half of them with a pronoun whose noun only
+the adjective tells ("... because it was too tired / too wide"). Nothing but the German translation
+(er, sie or es) teaches it the noun. On validation sentences the encoder head is chosen whose most
+attended word from the pronoun is most often the gold antecedent; the share on test sentences goes
+to results/antecedent.json, beside what guessing would give. A stopped training is continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from regard.batching.batch import collate, encode_pairs
+from regard.cli.display import TrainingDisplay
+from regard.corpora.grammar import generate
+from regard.corpora.grammar.generate import Split, Words
+from regard.corpora.grammar.lexicon import lexicon
+from regard.corpora.grammar.selection import Selection
+from regard.corpora.pair import SentencePair
+from regard.pictures.arcs import Gaze, draw_arcs
+from regard.recipes.catalog import find_recipe
+from regard.recipes.data import Splits
+from regard.recipes.evaluate import evaluate
+from regard.recipes.loaded import LoadedTranslator
+from regard.recipes.resume import finish_or_start, limits_of
+from regard.recipes.translate import train_translator
+from regard.settings.schema import expect
+from regard.settings.translation import TranslationRecipe
+from result import write_result
+
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "antecedent.png"
+SIZES: dict[Split, int] = {"train": 16_000, "valid": 600, "test": 1_000}
+WORDS: Words = "small"
+LENGTHS = {"min_words": 8, "max_words": 18}
+# One decoder layer: it cannot look for the noun by itself, so the encoder has to.
+SETTINGS = [
+    "tokenizer.kind=word",
+    "tokenizer.shared=false",
+    "model.tie=target",
+    "model.decoder_layers=1",
+    "model.norm_placement=pre",
+    "model.dropout=0.1",
+    "batches.tokens=2048",
+    "training.schedule=cosine",
+    "training.learning_rate=0.002",
+    "training.warmup=200",
+    "training.average=0",
+    "training.select=loss",
+    "training.validate_every=500",
+    "training.validate_sentences=50",
+    "training.checkpoint_every=250",
+    "training.keep=1",
+]
+# The same clause twice; what is said of "it" decides which noun is meant.
+EXAMPLES = [
+    "the animal did not cross the street because it was too tired",
+    "the animal did not cross the street because it was too wide",
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pronoun with its gold noun, and how much it looked at each word: [layers, heads, words]."""
+
+    pair: SentencePair
+    pronoun: int
+    noun: int
+    weights: np.ndarray
+    translated: bool
+
+    @property
+    def chosen(self) -> np.ndarray:
+        """Return the most attended word of every layer and head."""
+        return self.weights.argmax(axis=-1)
+
+
+def main() -> None:
+    """Train, choose a head, test it, draw it and write the result file."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--steps", type=int, default=2_500)
+    options.add_argument("--runs", type=Path, default=Path("runs/bench/antecedent"))
+    given = options.parse_args()
+    splits = Splits(**{split: half_with_pronouns(split, size) for split, size in SIZES.items()})
+    model = train(splits, given.runs, steps=given.steps)
+    valid, test = (list(cases(model, part)) for part in (splits.valid, splits.test))
+    shares = np.mean([case.chosen == case.noun for case in valid], axis=0)
+    layer, head = (int(place) for place in np.unravel_index(shares.argmax(), shares.shape))
+    figures = {
+        "accuracy": share_right(test, layer, head),
+        "accuracy_contested": share_right([c for c in test if rivals(c) > 1], layer, head),
+        "accuracy_validation": float(shares.max()),
+        "random_word": float(np.mean([1 / case.weights.shape[-1] for case in test])),
+        "random_noun": float(np.mean([1 / rivals(case) for case in test])),
+        "nearest_noun": float(np.mean([nearest(case) == case.noun for case in test])),
+        "pronoun_translated": float(np.mean([case.translated for case in test])),
+        "pronoun_most_frequent": most_frequent(test),
+        "cases": len(test),
+        "cases_contested": sum(rivals(case) > 1 for case in test),
+        "layer": layer + 1,
+        "head": head + 1,
+        "bleu": evaluate(model, splits.test[:200], beam=1).bleu.value,
+    }
+    figures = {name: round(value, 4) for name, value in figures.items()}
+    draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
+    notes = {
+        "contested": "another noun of the same number, and no person, stands before the pronoun",
+        "validation_shares": np.round(shares, 3).tolist(),
+        "settings": SETTINGS,
+    }
+    command = f"OMP_NUM_THREADS=1 python bench/antecedent.py --steps {given.steps}"
+    path = write_result("antecedent", figures, command=command, notes=notes)
+    print(json.dumps(figures, indent=1), f"\nwrote {path}")
+
+
+def half_with_pronouns(split: Split, size: int) -> list[SentencePair]:
+    """Return pairs of the grammar: as many with a pronoun that has its noun in sight as without."""
+    drawn = generate(pair="en-de", split=split, size=3 * size, words=WORDS, **LENGTHS)
+    found = [pair for pair in drawn if pair.antecedents][: size // 2]
+    if len(found) < size // 2:
+        raise RuntimeError(f"only {len(found)} sentences with pronouns in {3 * size}")
+    return found + [pair for pair in drawn if not pair.antecedents][: size - len(found)]
+
+
+def train(splits: Splits, folder: Path, *, steps: int) -> LoadedTranslator:
+    """Train or continue; return the best model."""
+    recipe = expect(
+        find_recipe("transformer-tiny", overrides=[*SETTINGS, f"training.steps={steps}"]),
+        TranslationRecipe,
+    )
+    run = finish_or_start(folder, recipe)
+    with TrainingDisplay(Console(), limits_of(recipe.training), title="antecedent") as display:
+        return train_translator(recipe, run, splits=splits, observers=[display]).model
+
+
+def cases(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> Iterator[Case]:
+    """Yield every pronoun of these pairs with what each encoder head saw from it."""
+    for pair in pairs:
+        if not pair.antecedents:
+            continue
+        (example,) = encode_pairs([pair], model.source_tokenizer, model.target_tokenizer)
+        batch = collate([example])
+        with torch.inference_mode():
+            maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
+            output = model.model(batch.source, batch.source_mask, batch.target_input)
+            said = model.model.project(output.features)[0].argmax(dim=-1)
+        for pronoun, noun in pair.antecedents:
+            # A word is a symbol here; the end mark is none.
+            seen = maps.encoder[:, 0, :, pronoun, :-1].numpy()
+            place = next(target for source, target in pair.alignment if source == pronoun)
+            right = bool(said[place] == batch.target_output[0, place])
+            yield Case(pair, pronoun, noun, seen, right)
+
+
+def share_right(found: Sequence[Case], layer: int, head: int) -> float:
+    """Return how often the head's most attended word is the gold noun."""
+    return float(np.mean([case.chosen[layer, head] == case.noun for case in found]))
+
+
+def candidates(case: Case) -> list[int]:
+    """Return the nouns before the pronoun that it could stand for, by number and kind alone."""
+    words = case.pair.source.split()
+    plural = words[case.pronoun] == "they"
+    forms = {
+        noun.english_plural if plural else noun.english
+        for noun in Selection(lexicon(small=WORDS == "small")).all_nouns
+        if plural or noun.kind != "person"
+    }
+    return [place for place, word in enumerate(words[: case.pronoun]) if word in forms]
+
+
+def rivals(case: Case) -> int:
+    """Return how many nouns the pronoun could stand for."""
+    return len(candidates(case))
+
+
+def nearest(case: Case) -> int:
+    """Return the last noun that the pronoun could stand for."""
+    return candidates(case)[-1]
+
+
+def most_frequent(found: Sequence[Case]) -> float:
+    """Return how often the most frequent German pronoun would be right."""
+    counts: Counter[str] = Counter()
+    for case in found:
+        place = next(target for source, target in case.pair.alignment if source == case.pronoun)
+        counts[case.pair.target.split()[place]] += 1
+    return counts.most_common(1)[0][1] / len(found)
+
+
+def gaze(model: LoadedTranslator, text: str, layer: int, head: int) -> Gaze:
+    """Return what a head sees from the pronoun of a sentence."""
+    words = text.split()
+    translation = model.translate(text)
+    (example,) = encode_pairs(
+        [SentencePair(text, translation.text)], model.source_tokenizer, model.target_tokenizer
+    )
+    batch = collate([example])
+    maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
+    place = words.index("it")
+    weights = maps.encoder[layer, 0, head, place, :-1].numpy()
+    return Gaze(words, place, weights, note=translation.text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Sequences longer than any in training: how far each kind of position carries on.
+
+    python bench/length_extrapolation.py [--steps 2000] [--runs runs/bench/length-extrapolation]
+
+The same small Transformer learns to copy sequences of up to 20 random symbols, once with each kind
+of position, and is tested on up to 40. The table of learned positions is as long as the longest
+test, so that nothing is refused; its rows beyond the training length were never trained. Writes
+results/length-extrapolation.json and the picture. A stopped training is continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+from rich.console import Console
+
+from regard.cli.display import TrainingDisplay
+from regard.corpora.pair import SentencePair
+from regard.pictures.by_length import Panel, draw_by_length
+from regard.recipes.catalog import find_recipe
+from regard.recipes.data import Splits
+from regard.recipes.loaded import LoadedTranslator
+from regard.recipes.resume import finish_or_start, limits_of
+from regard.recipes.translate import train_translator
+from regard.settings.schema import expect
+from regard.settings.transformer import TransformerSettings
+from regard.settings.translation import TranslationRecipe
+from result import write_result
+
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "length-extrapolation.png"
+KINDS = get_args(TransformerSettings.model_fields["positions"].annotation)
+SYMBOLS = [first + second for first in "bdfgklmnpt" for second in "aeiou"]
+TRAINED, LENGTHS, SEQUENCES = 20, (5, 10, 15, 20, 25, 30, 35, 40), 100
+SETTINGS = [
+    "tokenizer.kind=word",
+    "tokenizer.shared=false",
+    "model.tie=target",
+    "model.layers=2",
+    "model.model_dim=64",
+    "model.heads=4",
+    "model.feed_forward=128",
+    "model.norm_placement=pre",
+    "model.dropout=0",
+    f"model.max_length={max(LENGTHS) + 1}",
+    f"batches.max_length={max(LENGTHS) + 1}",
+    "batches.tokens=2000",
+    "training.schedule=cosine",
+    "training.learning_rate=0.003",
+    "training.warmup=100",
+    "training.label_smoothing=0",
+    "training.average=0",
+    "training.select=loss",
+    "training.validate_every=500",
+    "training.validate_sentences=20",
+    "training.checkpoint_every=500",
+    "decoding.beam=1",
+]
+
+
+def main() -> None:
+    """Train with each kind of position, test at every length, write the result and draw it."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--steps", type=int, default=2_000)
+    options.add_argument("--runs", type=Path, default=Path("runs/bench/length-extrapolation"))
+    options.add_argument("--only", choices=KINDS, help="train just this kind")
+    given = options.parse_args()
+    tokens: dict[str, dict[int, float]] = {}
+    whole: dict[str, dict[int, float]] = {}
+    for kind in [given.only] if given.only else KINDS:
+        model = train(kind, given.runs / kind, steps=given.steps)
+        found = {length: accuracies(model, length) for length in LENGTHS}
+        tokens[kind] = {length: shares[0] for length, shares in found.items()}
+        whole[kind] = {length: shares[1] for length, shares in found.items()}
+        print(kind, found, flush=True)
+    if given.only:
+        return
+    figures = {
+        **{f"accuracy_{k}_{n}": share for k, each in tokens.items() for n, share in each.items()},
+        **{f"exact_{k}_{n}": share for k, each in whole.items() for n, share in each.items()},
+    }
+    notes = {
+        "accuracy": "share of symbols that are right at their place",
+        "exact": "share of sequences that are right from first to last",
+        "learned": f"table of {max(LENGTHS) + 1} rows, of which {TRAINED + 1} were trained",
+        "sequences_a_length": SEQUENCES,
+        "settings": SETTINGS,
+    }
+    command = f"OMP_NUM_THREADS=1 python bench/length_extrapolation.py --steps {given.steps}"
+    path = write_result("length-extrapolation", figures, command=command, notes=notes)
+    percent = {k: {n: 100 * share for n, share in each.items()} for k, each in tokens.items()}
+    draw_by_length(
+        [Panel(label="symbols copied right, %", curves=percent, top=100.0)],
+        PICTURE,
+        mark=(TRAINED, "longest in training"),
+    )
+    print(json.dumps(figures, indent=1), f"\nwrote {path}")
+
+
+def train(kind: str, folder: Path, *, steps: int) -> LoadedTranslator:
+    """Train or continue the model with one kind of position."""
+    overrides = [*SETTINGS, f"model.positions={kind}", f"training.steps={steps}"]
+    recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
+    run = finish_or_start(folder, recipe)
+    with TrainingDisplay(Console(), limits_of(recipe.training), title=kind) as display:
+        return train_translator(recipe, run, splits=copies(), observers=[display]).model
+
+
+def copies() -> Splits:
+    """Return sequences of up to the training length, each with itself as its translation."""
+    random = Random(1)
+
+    def drawn(size: int) -> list[SentencePair]:
+        texts = [sequence(random, random.randint(1, TRAINED)) for _ in range(size)]
+        return [SentencePair(text, text) for text in texts]
+
+    return Splits(train=drawn(30_000), valid=drawn(200), test=[])
+
+
+def sequence(random: Random, length: int) -> str:
+    """Return so many random symbols."""
+    return " ".join(random.choices(SYMBOLS, k=length))
+
+
+def accuracies(model: LoadedTranslator, length: int) -> tuple[float, float]:
+    """Return the shares of symbols and of whole sequences that are copied right."""
+    random = Random(1_000 + length)
+    texts = [sequence(random, length) for _ in range(SEQUENCES)]
+    symbols = sequences = 0
+    for text, found in zip(texts, model.translate(texts, attention=False), strict=True):
+        wanted, said = text.split(), found.text.split()
+        symbols += sum(one == other for one, other in zip(wanted, said, strict=False))
+        sequences += wanted == said
+    return round(symbols / (length * SEQUENCES), 4), round(sequences / SEQUENCES, 4)
+
+
+if __name__ == "__main__":
+    main()
