@@ -153,4 +153,4 @@ class LanguageModelRecipe(Recipe):
     tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]
     model: LanguageModelSettings = CausalTransformerSettings()  # type: ignore[call-arg]
     training: PretrainingSettings = PretrainingSettings()  # type: ignore[call-arg]
-    generation: GenerationSettings = GenerationSettings()  # type: ignore[call-arg]
+    decoding: GenerationSettings = GenerationSettings()  # type: ignore[call-arg]

@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from regard.base.errors import RunError
+from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.character import CharacterTokenizer
 from regard.text.record import read_record
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
 from regard.text.vocabulary import Vocabulary
 from regard.text.word import WordTokenizer
 
-Kind = Literal["character", "word", "sentencepiece"]
-AnyTokenizer: TypeAlias = CharacterTokenizer | WordTokenizer | SentencePieceTokenizer
+Kind = Literal["character", "word", "sentencepiece", "byte-bpe"]
+AnyTokenizer: TypeAlias = (
+    CharacterTokenizer | WordTokenizer | SentencePieceTokenizer | ByteBpeTokenizer
+)
 
 TOKENIZERS: dict[str, type[AnyTokenizer]] = {
     "character": CharacterTokenizer,
     "word": WordTokenizer,
     "sentencepiece": SentencePieceTokenizer,
+    "byte-bpe": ByteBpeTokenizer,
 }
-SENTENCEPIECE_SIZE = 8000
+SUBWORDS = 8000
 
 
 def train_tokenizer(
@@ -36,16 +40,18 @@ def train_tokenizer(
     """Learn a tokenizer from texts.
 
     `size` is the most entries it may have, special symbols included; without it, characters and
-    words are limited by `min_count` alone and SentencePiece to 8000. `model_type` and
+    words are limited by `min_count` alone and subwords to 8000. `model_type` and
     `character_coverage` are SentencePiece's, `min_count` is the others'.
     """
     if kind == "sentencepiece":
         return SentencePieceTokenizer.train(
             texts,
-            size=SENTENCEPIECE_SIZE if size is None else size,
+            size=SUBWORDS if size is None else size,
             model_type=model_type,
             character_coverage=character_coverage,
         )
+    if kind == "byte-bpe":
+        return ByteBpeTokenizer.train(texts, size=SUBWORDS if size is None else size)
     learned = CharacterTokenizer if kind == "character" else WordTokenizer
     return learned.train(texts, size=size, min_count=min_count)
 
@@ -55,9 +61,9 @@ def extend_tokenizer(
 ) -> AnyTokenizer:
     """Return a tokenizer that knows the symbols of these texts besides; old ids stay.
 
-    SentencePiece stays as it is: it can spell any text.
+    Subwords stay as they are: they can spell any text.
     """
-    if isinstance(known, SentencePieceTokenizer):
+    if isinstance(known, SentencePieceTokenizer | ByteBpeTokenizer):
         return known
     found = type(known).train(texts, min_count=min_count).vocabulary.symbols
     added = [symbol for symbol in found if symbol not in known.vocabulary]

@@ -16,7 +16,7 @@ import sentencepiece
 from regard.base.errors import RunError, SettingsError
 from regard.base.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.text.record import read_record, write_record
-from regard.text.surfaces import visible, words_of_surfaces
+from regard.text.surfaces import surfaces_of_bytes, visible, words_of_surfaces
 
 ModelType = Literal["unigram", "bpe"]
 
@@ -131,7 +131,7 @@ class SentencePieceTokenizer:
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
         """Return for each id the index of the whitespace-separated word that it belongs to."""
-        return words_of_surfaces(_surfaces([self._bytes[number] for number in ids]))
+        return words_of_surfaces(surfaces_of_bytes([self._bytes[number] for number in ids]))
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, as SentencePiece itself reads it, and `folder/name.json`."""
@@ -212,20 +212,3 @@ def _training_problem(message: str, size: int) -> str:
     if "sentences_.empty()" in message:
         return "there is no text to train a SentencePiece vocabulary on"
     return f"SentencePiece could not train a vocabulary of {size} entries: {message}"
-
-
-def _surfaces(pieces: Sequence[bytes]) -> list[str]:
-    """Return the text that each piece adds; a letter spelled in bytes belongs to its first byte."""
-    surfaces: list[str] = []
-    position = 0
-    text = b"".join(pieces)
-    for piece in pieces:
-        end = position + len(piece)
-        start = position
-        while start < end and text[start] & 0xC0 == 0x80:  # a byte that continues a letter
-            start += 1
-        while start < end < len(text) and text[end] & 0xC0 == 0x80:
-            end += 1
-        surfaces.append(text[start:end].decode("utf-8", errors="replace"))
-        position += len(piece)
-    return surfaces

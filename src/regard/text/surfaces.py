@@ -36,3 +36,20 @@ def words_of_surfaces(surfaces: Sequence[str]) -> list[int]:
 def visible(surface: str) -> str:
     """Return a piece's text with its whitespace made visible."""
     return surface.translate(VISIBLE)
+
+
+def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
+    """Return the text that each piece adds; a letter spelled in bytes belongs to its first byte."""
+    surfaces: list[str] = []
+    position = 0
+    text = b"".join(pieces)
+    for piece in pieces:
+        end = position + len(piece)
+        start = position
+        while start < end and text[start] & 0xC0 == 0x80:  # a byte that continues a letter
+            start += 1
+        while start < end < len(text) and text[end] & 0xC0 == 0x80:
+            end += 1
+        surfaces.append(text[start:end].decode("utf-8", errors="replace"))
+        position += len(piece)
+    return surfaces

@@ -1,0 +1,186 @@
+"""A byte-level BPE tokenizer, as GPT-2 has it (Radford et al. 2019, section 2.2).
+
+Text is spelled in UTF-8 bytes, and pairs of pieces that often stand together are merged. The work
+is done by Hugging Face's `tokenizers`, which is loaded when it is needed (the extra `gpt2`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from regard.base.errors import RunError, SettingsError
+from regard.text.record import write_record
+from regard.text.surfaces import surfaces_of_bytes, visible, words_of_surfaces
+
+END_OF_TEXT = "<|endoftext|>"
+LEAST = 256 + 1  # every byte, and the end of a text
+VERSION = "#version: 0.2"
+
+Merge = tuple[str, str]
+
+
+class ByteBpeTokenizer:
+    """Ids as they stand in GPT-2's `vocab.json`; every text comes back exactly as it was.
+
+    Unlike in the other vocabularies the first four ids are no special symbols. The only one is
+    "<|endoftext|>", which stands between texts; a text that spells it is ordinary text.
+    """
+
+    def __init__(self, *, vocabulary: Mapping[str, int], merges: Sequence[Merge]):
+        self.vocabulary = dict(vocabulary)
+        self.merges = tuple(merges)
+        if sorted(self.vocabulary.values()) != list(range(len(self.vocabulary))):
+            raise ValueError("the ids of a vocabulary must be 0, 1, 2 and so on")
+        self._encoder = _encoder(_library(), self.vocabulary, self.merges)
+
+    @classmethod
+    def train(cls, texts: Iterable[str], *, size: int) -> ByteBpeTokenizer:
+        """Learn merges until there are `size` entries; a small text may support fewer."""
+        if size < LEAST:
+            raise SettingsError(
+                f"a byte-level vocabulary of {size} entries cannot hold the 256 bytes and the end "
+                f"of a text; ask for at least {LEAST}"
+            )
+        tokenizers = _library()
+        learner = tokenizers.Tokenizer(tokenizers.models.BPE())
+        learner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        trainer = tokenizers.trainers.BpeTrainer(
+            vocab_size=size - 1,
+            initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        learner.train_from_iterator(texts, trainer=trainer)
+        learned = json.loads(learner.to_str())["model"]
+        if not learned["merges"]:
+            raise SettingsError("there is no text to learn a byte-level vocabulary from")
+        vocabulary = learned["vocab"] | {END_OF_TEXT: len(learned["vocab"])}
+        return cls(vocabulary=vocabulary, merges=[(a, b) for a, b in learned["merges"]])
+
+    @property
+    def size(self) -> int:
+        """How many entries the vocabulary has."""
+        return len(self.vocabulary)
+
+    @property
+    def end(self) -> int | None:
+        """The id that stands between texts, if there is one."""
+        return self.vocabulary.get(END_OF_TEXT)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text."""
+        ids: list[int] = self._encoder.encode(text).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids; a letter that is cut off becomes the replacement character."""
+        return b"".join([self._bytes[number] for number in ids]).decode("utf-8", errors="replace")
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return each id as a person should read it: whitespace visible, parts of letters too."""
+        return [visible(self._bytes[number].decode("utf-8", errors="replace")) for number in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id the index of the whitespace-separated word that it belongs to."""
+        return words_of_surfaces(surfaces_of_bytes([self._bytes[number] for number in ids]))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.vocab.json` and `folder/name.merges.txt`, and `folder/name.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.write_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
+        write_record(folder, name, {"kind": "byte-bpe"})
+
+    def write_files(self, vocabulary: Path, merges: Path) -> None:
+        """Write the two files as GPT-2 has them."""
+        text = json.dumps(self.vocabulary, ensure_ascii=False)
+        vocabulary.write_text(text + "\n", encoding="utf-8", newline="\n")
+        lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
+        merges.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> ByteBpeTokenizer:
+        """Read what `save` wrote."""
+        return cls.read_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
+
+    @classmethod
+    def read_files(cls, vocabulary: Path, merges: Path) -> ByteBpeTokenizer:
+        """Read GPT-2's two files; one that is missing or damaged is a RunError that names it."""
+        try:
+            entries = json.loads(_text(vocabulary))
+            if not isinstance(entries, dict) or not all(
+                isinstance(number, int) for number in entries.values()
+            ):
+                raise ValueError("it is no table of ids")
+        except ValueError as error:
+            raise RunError(f"{vocabulary} is no GPT-2 vocabulary: {error}") from None
+        pairs = []
+        for number, line in enumerate(_text(merges).split("\n"), 1):
+            if not line or (number == 1 and line.startswith("#version")):
+                continue
+            first, space, second = line.partition(" ")
+            if not (first and space and second) or " " in second:
+                raise RunError(f"{merges}, line {number}: {line!r} is not a pair of two pieces.")
+            pairs.append((first, second))
+        try:
+            return cls(vocabulary=entries, merges=pairs)
+        except ValueError as error:
+            raise RunError(f"{vocabulary} and {merges.name} do not fit: {error}") from None
+
+    @cached_property
+    def _bytes(self) -> list[bytes]:
+        """The UTF-8 bytes that each id adds to the text."""
+        values = byte_letters()
+        ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+        return [b"" if piece == END_OF_TEXT else _spelled(piece, values) for piece in ordered]
+
+
+def byte_letters() -> dict[str, int]:
+    """Return the letters by which pieces are written, each with the byte that it stands for.
+
+    A byte that is a visible character of Latin-1 stands for itself; the others, in order, are
+    written as the characters from 256 on.
+    """
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in seen]
+    return {chr(byte): byte for byte in seen} | {chr(256 + n): b for n, b in enumerate(hidden)}
+
+
+def _spelled(piece: str, values: Mapping[str, int]) -> bytes:
+    """Return the bytes of a piece; one that was added as plain text stands for that text."""
+    if all(letter in values for letter in piece):
+        return bytes(values[letter] for letter in piece)
+    return piece.encode()
+
+
+def _encoder(tokenizers: Any, vocabulary: Mapping[str, int], merges: Sequence[Merge]) -> Any:
+    try:
+        model = tokenizers.models.BPE(vocab=dict(vocabulary), merges=list(merges))
+    except Exception as error:  # the library has no type of its own for what it refuses
+        raise ValueError(str(error)) from None
+    encoder = tokenizers.Tokenizer(model)
+    encoder.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return encoder
+
+
+def _library() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise SettingsError(
+            "Byte-level BPE needs the package `tokenizers`: pip install 'regard[gpt2]'"
+        ) from error
+    return tokenizers
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing, so the tokenizer cannot be read") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise RunError(f"{path} is not UTF-8 text") from None
