@@ -26,6 +26,15 @@ def read_lines(path: Path, *, expected: str = SENTENCES) -> list[str]:
     return _checked(_raw_lines(path, expected), path, expected)
 
 
+def stream_lines(path: Path, *, expected: str) -> Iterator[str]:
+    """Yield the lines of a file one after the other, as `read_lines` returns them.
+
+    So a file of any size can be read. Of an empty file there are none.
+    """
+    for number, line in enumerate(_raw_lines(path, expected), 1):
+        yield _decoded(line, path, number)
+
+
 def decode_lines(content: bytes, *, path: Path) -> list[str]:
     """Return the lines of a text that was read elsewhere; `path` says where, for the errors."""
     return _checked(_cleaned(io.BytesIO(content)), path, SENTENCES)

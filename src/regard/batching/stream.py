@@ -1,0 +1,151 @@
+"""Windows of one long text: a shuffled order to train in, and all of it in turn to validate on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int as IntArray
+from jaxtyping import UInt64
+
+from regard.base.errors import RunError
+from regard.base.shapes import Bool, Int, Tensor
+from regard.batching.order import Position
+from regard.corpora.token_file import TokenFile
+
+ROUNDS = 4
+VALIDATION_TOKENS = 4_096
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """Windows of one length, and the symbol that follows each of theirs."""
+
+    tokens: Int[Tensor, "batch time"]
+    expected: Int[Tensor, "batch time"]
+
+    @property
+    def mask(self) -> Bool[Tensor, "batch time"]:
+        """Which positions count: all of them."""
+        return torch.ones_like(self.tokens, dtype=torch.bool)
+
+    @property
+    def target_tokens(self) -> int:
+        """How many symbols are to be predicted."""
+        return self.expected.numel()
+
+    @property
+    def padding_share(self) -> float:
+        """Windows are of one length: nothing is padded."""
+        return 0.0
+
+
+class WindowOrder:
+    """Which windows form which batch, as a function of seed and epoch.
+
+    The windows of an epoch lie side by side from a random place near the beginning on, so each
+    epoch cuts the text elsewhere. Their order is a permutation that is computed and never held:
+    memory does not grow with the text.
+    """
+
+    def __init__(self, tokens: int, *, context: int, batch_size: int, seed: int):
+        if tokens < context + 1:
+            raise ValueError(f"{tokens} symbols have no window of {context} and one more")
+        self.tokens = tokens
+        self.context = context
+        self.batch_size = batch_size
+        self.seed = seed
+
+    def batches(self, epoch: int) -> int:
+        """Return how many batches an epoch has."""
+        return -(-self._windows(self._keys(epoch)) // self.batch_size)
+
+    def starts(self, epoch: int, batch: int) -> IntArray[np.ndarray, "rows"]:
+        """Return where the windows of a batch begin."""
+        keys = self._keys(epoch)
+        windows = self._windows(keys)
+        first = batch * self.batch_size
+        places = np.arange(first, min(first + self.batch_size, windows), dtype=np.uint64)
+        chosen = permuted(places, count=windows, keys=keys[1:])
+        return self._offset(keys) + self.context * chosen.astype(np.int64)
+
+    def _keys(self, epoch: int) -> UInt64[np.ndarray, "keys"]:
+        return np.random.PCG64([self.seed, epoch]).random_raw(1 + ROUNDS)
+
+    def _offset(self, keys: UInt64[np.ndarray, "keys"]) -> int:
+        room = min(self.context, self.tokens - self.context)  # at least one window must be left
+        return int(keys[0] % np.uint64(room))
+
+    def _windows(self, keys: UInt64[np.ndarray, "keys"]) -> int:
+        return (self.tokens - 1 - self._offset(keys)) // self.context
+
+
+def permuted(
+    places: UInt64[np.ndarray, "rows"], *, count: int, keys: UInt64[np.ndarray, "rounds"]
+) -> UInt64[np.ndarray, "rows"]:
+    """Return where a pseudo-random permutation of 0 .. count - 1 takes these places.
+
+    A Feistel network (Luby & Rackoff 1988) permutes the numbers of an even number of bits; what
+    lands outside goes through it again until it is inside.
+    """
+    half = np.uint64((max(2, (count - 1).bit_length()) + 1) // 2)
+    low = np.uint64((1 << int(half)) - 1)
+    found = places
+    outside = np.ones(len(places), dtype=bool)
+    while outside.any():
+        left, right = found >> half, found & low
+        for key in keys:
+            left, right = right, left ^ (_mixed(right, key) & low)
+        found = np.where(outside, (left << half) | right, found)
+        outside = found >= count
+    return found
+
+
+def _mixed(values: UInt64[np.ndarray, "rows"], key: np.uint64) -> UInt64[np.ndarray, "rows"]:
+    """Return numbers whose every bit depends on all bits of the values and the key."""
+    values = (values + key) * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return values ^ (values >> np.uint64(32))
+
+
+def iterate_stream(
+    file: TokenFile, order: WindowOrder, *, start: Position
+) -> Iterator[tuple[Position, StreamBatch]]:
+    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    epoch, first = start.epoch, start.batch
+    while True:
+        batches = order.batches(epoch)
+        if first > batches:
+            raise RunError(
+                f"cannot continue at batch {first} of epoch {epoch}, which has {batches} batches: "
+                "the text, the context or the batch size has changed"
+            )
+        for number in range(first, batches):
+            done = number + 1 == batches
+            after = Position(epoch + 1, 0) if done else Position(epoch, number + 1)
+            yield after, read_batch(file, order.starts(epoch, number), context=order.context)
+        epoch, first = epoch + 1, 0
+
+
+def all_windows(
+    file: TokenFile, *, context: int, tokens: int = VALIDATION_TOKENS
+) -> Iterator[StreamBatch]:
+    """Yield every symbol but the first once, in windows side by side; the last may be short."""
+    whole = (len(file) - 1) // context
+    rows = max(1, tokens // context)
+    for first in range(0, whole, rows):
+        starts = context * np.arange(first, min(first + rows, whole))
+        yield read_batch(file, starts, context=context)
+    left = len(file) - 1 - whole * context
+    if left:
+        yield read_batch(file, np.array([whole * context]), context=left)
+
+
+def read_batch(
+    file: TokenFile, starts: IntArray[np.ndarray, "rows"], *, context: int
+) -> StreamBatch:
+    """Return the windows that begin at these places."""
+    windows = torch.from_numpy(file.rows(starts, length=context + 1))
+    return StreamBatch(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())
