@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.base.results import Encoded, Step
 from regard.base.specials import BEGIN, END, PAD
+from regard.decoding.length_penalty import LengthPenalty
 
 VOCAB = 7  # four special symbols and three letters
 
@@ -32,11 +33,15 @@ class TableDecoder:
         self.seed = seed
         self.sharpness = sharpness
         self.steps = 0
+        self.known: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def logits(self, sentence: int, read: tuple[int, ...]) -> Tensor:
-        number = hash((self.seed, sentence, read)) % 2**31
-        generator = torch.Generator().manual_seed(number)
-        return self.sharpness * torch.randn(VOCAB, generator=generator)
+        if (sentence, read) not in self.known:
+            number = hash((self.seed, sentence, read)) % 2**31
+            generator = torch.Generator().manual_seed(number)
+            logits = self.sharpness * torch.randn(VOCAB, generator=generator)
+            self.known[sentence, read] = logits
+        return self.known[sentence, read]
 
     def encode(self, source: Tensor, mask: Tensor) -> Encoded:
         return Encoded(memory=torch.zeros(*source.shape, 1), mask=mask, summary=source[:, 0])
@@ -71,17 +76,18 @@ class TableDecoder:
         return total
 
     def every_output(
-        self, sentence: int, *, limit: int, penalty: float
+        self, sentence: int, *, limit: int, penalty: LengthPenalty
     ) -> Iterator[tuple[float, tuple[int, ...]]]:
         """Yield the score of every output of at most `limit` symbols, end mark included."""
         symbols = [symbol for symbol in range(VOCAB) if symbol not in (PAD, BEGIN, END)]
         for length in range(limit):
             for tokens in itertools.product(symbols, repeat=length):
-                score = self.log_probability(sentence, tokens) / (length + 1) ** penalty
+                divisor = float(penalty.divisor(torch.tensor(length + 1)))
+                score = self.log_probability(sentence, tokens) / divisor
                 assert math.isfinite(score)
                 yield score, tokens
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def table() -> type[TableDecoder]:
     return TableDecoder

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from regard.base.specials import BEGIN, END, PAD
 from regard.decoding.greedy import greedy_search
+from regard.decoding.length_penalty import LengthPenalty
+from regard.decoding.rules import Rules
 
 SOURCE = torch.tensor([[4, 3], [5, 3], [6, 3]])
 MASK = torch.ones_like(SOURCE, dtype=torch.bool)
@@ -31,8 +33,14 @@ def by_hand(model: Any, sentence: int, limit: int) -> tuple[tuple[int, ...], flo
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_the_most_probable_symbol_at_every_step(table: Any, seed: int, penalty: float) -> None:
     model, limits = table(seed), [3, 9, 1]
-    found = greedy_search(model, SOURCE, MASK, limits=torch.tensor(limits), length_penalty=penalty)
-    for row, hypothesis in enumerate(found):
+    found = greedy_search(
+        model,
+        SOURCE,
+        MASK,
+        rules=Rules(limits=torch.tensor(limits)),
+        penalty=LengthPenalty(alpha=penalty),
+    )
+    for row, (hypothesis,) in enumerate(found):
         tokens, total = by_hand(model, row + 4, limits[row])
         assert hypothesis.tokens == tokens
         assert hypothesis.log_probability == pytest.approx(total, abs=1e-5)
@@ -40,8 +48,9 @@ def test_the_most_probable_symbol_at_every_step(table: Any, seed: int, penalty: 
 
 
 def test_the_attention_has_a_row_for_each_token_and_the_end(table: Any) -> None:
-    found = greedy_search(table(2), SOURCE, MASK, limits=torch.tensor([5, 5, 5]), with_weights=True)
-    for hypothesis in found:
+    rules = Rules(limits=torch.tensor([5, 5, 5]))
+    found = greedy_search(table(2), SOURCE, MASK, rules=rules, with_weights=True)
+    for (hypothesis,) in found:
         heard = [BEGIN, *hypothesis.tokens]
         assert hypothesis.attention is not None
         assert hypothesis.attention.tolist() == [[i + 1, heard[i]] for i in range(len(heard))]

@@ -18,8 +18,10 @@ def next_log_probabilities(
     The probability of the end mark stays what the model gives it, so that a forced end is not free.
     """
     log_probabilities = torch.log_softmax(logits.float(), dim=-1)
-    log_probabilities[:, [PAD, BEGIN]] = IMPOSSIBLE
-    ends = log_probabilities[:, END].clone()
-    log_probabilities[end_only] = IMPOSSIBLE
-    log_probabilities[:, END] = ends
+    log_probabilities[:, PAD] = IMPOSSIBLE
+    log_probabilities[:, BEGIN] = IMPOSSIBLE
+    if bool(end_only.any()):
+        ends = log_probabilities[:, END].clone()
+        log_probabilities[end_only] = IMPOSSIBLE
+        log_probabilities[:, END] = ends
     return log_probabilities

@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.base.results import Hypothesis
+from regard.base.shapes import Int, Tensor
 from regard.base.specials import END
 from regard.batching.batch import padded
 from regard.decoding.beam import beam_search
-from regard.decoding.constraints import Constraints
+from regard.decoding.constrained import Constrained
+from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
 from regard.decoding.greedy import greedy_search
-from regard.decoding.limits import length_limits
+from regard.decoding.length_penalty import LengthPenalty
+from regard.decoding.limits import least_lengths, length_limits
+from regard.decoding.rules import Rules
+from regard.decoding.sampling import sample
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
+
+# A beam needs a place for every symbol of what is required, but not without end.
+WIDEST_FOR_REQUIRED = 64
 
 
 class TorchEngine:
@@ -29,10 +37,14 @@ class TorchEngine:
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
     ) -> str | None:
-        """Name what this engine cannot do."""
+        """Name what this engine cannot do: only what no engine could."""
+        if not any(some.required for some in constraints or ()):
+            return None
         if settings.method != "beam":
-            return f'method = "{settings.method}"'
-        return "constraints" if constraints else None
+            return f'required words with method = "{settings.method}"'
+        if settings.diversity_groups > 1:
+            return "required words with diversity_groups"
+        return None
 
     def search(
         self,
@@ -48,26 +60,73 @@ class TorchEngine:
             return []
         self.model.eval()
         source, mask = padded(sources, after=END)
-        limits = length_limits(mask, ratio=settings.max_ratio, extra=settings.max_extra)
-        if self.model.longest_target is not None:
-            limits = limits.clamp(max=self.model.longest_target)
-        if settings.beam == 1:
-            found = greedy_search(
+        rules = self._rules(mask, settings, constraints)
+        penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
+        required = 0 if rules.constrained is None else int(rules.constrained.required.total.max())
+        if settings.method != "beam":
+            found = sample(
                 self.model,
                 source,
                 mask,
-                limits=limits,
-                length_penalty=settings.length_penalty,
+                rules=rules,
+                seed=settings.seed,
+                count=n_best,
+                temperature=settings.temperature,
+                top_k=settings.top_k,
+                top_p=settings.top_p,
+                penalty=penalty,
                 with_weights=attention,
             )
-            return [[hypothesis] for hypothesis in found]
-        return beam_search(
-            self.model,
-            source,
-            mask,
+        elif settings.beam == 1 and not required and not settings.coverage_penalty:
+            found = greedy_search(
+                self.model, source, mask, rules=rules, penalty=penalty, with_weights=attention
+            )
+        else:
+            found = beam_search(
+                self.model,
+                source,
+                mask,
+                rules=rules,
+                beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
+                n_best=n_best,
+                penalty=penalty,
+                coverage=settings.coverage_penalty,
+                groups=settings.diversity_groups,
+                diversity=settings.diversity_strength,
+                with_weights=attention,
+            )
+        for index, hypotheses in enumerate(found):
+            if not hypotheses:
+                raise ImpossibleConstraintsError(
+                    index, "the search found no output that meets all constraints together"
+                )
+        return found
+
+    def _rules(
+        self,
+        mask: Tensor,
+        settings: DecodingSettings,
+        constraints: Sequence[Constraints] | None,
+    ) -> Rules:
+        limits = self._limits(mask, settings)
+        least = None
+        if settings.min_length or settings.min_ratio:
+            least = least_lengths(mask, ratio=settings.min_ratio, least=settings.min_length)
+        constrained = None
+        if constraints is not None and any(constraints):
+            vocab = self.model.projection.out_features
+            constrained = Constrained(constraints, limits=limits, vocab=vocab)
+        return Rules(
             limits=limits,
-            beam=settings.beam,
-            length_penalty=settings.length_penalty,
-            n_best=n_best,
-            with_weights=attention,
+            least=least,
+            no_repeat_ngram=settings.no_repeat_ngram,
+            repetition_penalty=settings.repetition_penalty,
+            constrained=constrained,
         )
+
+    def _limits(self, mask: Tensor, settings: DecodingSettings) -> Int[Tensor, "batch"]:
+        limits = length_limits(
+            mask, ratio=settings.max_ratio, extra=settings.max_extra, most=settings.max_length
+        )
+        longest = self.model.longest_target
+        return limits if longest is None else limits.clamp(max=longest)

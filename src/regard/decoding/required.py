@@ -1,0 +1,122 @@
+"""Phrases that must appear: how many of their symbols each row has written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.base.specials import END, PAD
+from regard.decoding.candidates import IMPOSSIBLE
+from regard.decoding.constraints import Constraints
+from regard.decoding.phrases import PhraseMatcher
+
+
+class Progress(NamedTuple):
+    """How far each row has come with what its sentence requires."""
+
+    nodes: Int[Tensor, "rows"]
+    met: Int[Tensor, "rows"]
+    """Which phrases have appeared, as bits."""
+    just_met: Bool[Tensor, "rows"]
+    """Whether the last symbol completed one."""
+
+    def select(self, rows: Int[Tensor, "chosen"]) -> Progress:
+        """Return these rows, in this order."""
+        return Progress(*(part[rows] for part in self))
+
+
+class Required:
+    """The phrases that must appear, for each sentence of a batch.
+
+    A row needs at most the symbols of all phrases it has not met, less those of the one that it is
+    in the middle of. While more may be written than that, anything may come; then only symbols that
+    lower the need. So every search that goes on can still meet everything.
+    """
+
+    def __init__(self, constraints: Sequence[Constraints]):
+        phrases = [tuple(dict.fromkeys(some.required)) for some in constraints]
+        self.matcher = PhraseMatcher(phrases)
+        most = max(1, *(len(some) for some in phrases))
+        self._bits = torch.arange(most)
+        self._lengths = torch.tensor(
+            [[*map(len, some), *[0] * (most - len(some))] for some in phrases]
+        )
+        self.total = self._lengths.sum(dim=1)
+        """How many symbols the phrases of each sentence have."""
+        self._all = torch.tensor([(1 << len(some)) - 1 for some in phrases])
+        self.any = bool(self.total.any())
+        self._children = self._children_of(self.matcher)
+
+    def start(self) -> Progress:
+        """Return one row for each sentence, with nothing met."""
+        roots = self.matcher.roots.clone()
+        return Progress(roots, torch.zeros_like(roots), torch.zeros_like(roots, dtype=torch.bool))
+
+    def follow(self, progress: Progress, symbols: Int[Tensor, "*rows"]) -> Progress:
+        """Return the progress after one symbol more a row."""
+        nodes = self.matcher.follow(progress.nodes, symbols)
+        met = progress.met | self.matcher.completes[nodes]
+        return Progress(nodes, met, met != progress.met)
+
+    def reached(self, progress: Progress) -> Int[Tensor, "*rows"]:
+        """Return how many symbols of its phrases each row has, the unfinished one counted."""
+        return self._held(progress) + self._begun(progress)
+
+    def need(self, progress: Progress) -> Int[Tensor, "*rows"]:
+        """Return how many symbols are at most needed to meet everything."""
+        return self.total[self._sentence(progress)] - self.reached(progress)
+
+    def advancing(self, progress: Progress) -> Int[Tensor, "rows most"]:
+        """Return the symbols that lower each row's need, filled up with padding."""
+        roots = self.matcher.roots[self._sentence(progress)]
+        place = torch.where(self._begun(progress) > 0, progress.nodes, roots)
+        children = self._children[place]  # [rows, most]
+        unmet = self.matcher.through[children.clamp(min=0)] & ~progress.met[:, None]
+        symbols = self._symbols[children.clamp(min=0)]
+        return torch.where((children >= 0) & (unmet != 0), symbols, PAD)
+
+    def ban(
+        self,
+        values: Float[Tensor, "rows vocab"],
+        progress: Progress,
+        *,
+        remaining: Int[Tensor, "rows"],
+    ) -> None:
+        """Ban the end before everything is met, and whatever would leave too little room."""
+        if not self.any:
+            return
+        sentence = self._sentence(progress)
+        values[progress.met != self._all[sentence], END] = IMPOSSIBLE
+        # The worst that a symbol can do is to break off the phrase that was begun.
+        tight = (remaining < self.total[sentence] - self._held(progress) + 1) & (
+            progress.met != self._all[sentence]
+        )
+        if bool(tight.any()):
+            symbols = self.advancing(progress)
+            kept = torch.full_like(values, IMPOSSIBLE)
+            kept.scatter_(1, symbols, values.gather(1, symbols))
+            values[tight] = kept[tight]
+
+    def _held(self, progress: Progress) -> Tensor:
+        """Return how many symbols the phrases have that each row has met."""
+        bits = (progress.met[..., None] >> self._bits) & 1
+        return (self._lengths[self._sentence(progress)] * bits).sum(dim=-1)
+
+    def _begun(self, progress: Progress) -> Tensor:
+        """Return how many symbols of an unmet phrase each row has just written."""
+        unmet = self.matcher.through[progress.nodes] & ~progress.met
+        return torch.where(unmet != 0, self.matcher.depth[progress.nodes], 0)
+
+    def _sentence(self, progress: Progress) -> Tensor:
+        return self.matcher.sentence[progress.nodes]
+
+    def _children_of(self, matcher: PhraseMatcher) -> Int[Tensor, "nodes most"]:
+        """Return the nodes one symbol deeper than each, and note the symbol of every node."""
+        self._symbols = torch.full_like(matcher.depth, PAD)
+        deeper = matcher.depth[matcher.targets.clamp(min=0)] == matcher.depth[:, None] + 1
+        is_child = deeper & (matcher.keys >= 0)
+        self._symbols[matcher.targets[is_child]] = matcher.keys[is_child]
+        return torch.where(is_child, matcher.targets, -1)
