@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def stream_lines(path: Path, *, expected: str) -> Iterator[str]:
     So a file of any size can be read. Of an empty file there are none.
     """
     for number, line in enumerate(_raw_lines(path, expected), 1):
-        yield _decoded(line, path, number)
+        yield decoded_line(line, path, number)
 
 
 def decode_lines(content: bytes, *, path: Path) -> list[str]:
@@ -42,10 +43,15 @@ def decode_lines(content: bytes, *, path: Path) -> list[str]:
 
 def _checked(raw_lines: Iterable[bytes], path: Path, expected: str) -> list[str]:
     """Decode lines and refuse a file without any."""
-    lines = [_decoded(line, path, number) for number, line in enumerate(raw_lines, 1)]
+    lines = [decoded_line(line, path, number) for number, line in enumerate(raw_lines, 1)]
     if lines in ([], [""]):
-        raise DataError("the file is empty", path=path, remedy=f"It should hold {expected}.")
+        raise empty_file(path, expected=expected)
     return lines
+
+
+def empty_file(path: Path, *, expected: str) -> DataError:
+    """Return the error of a file without any text."""
+    return DataError("the file is empty", path=path, remedy=f"It should hold {expected}.")
 
 
 def _cleaned(raw_lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -57,11 +63,24 @@ def _cleaned(raw_lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _raw_lines(path: Path, expected: str) -> Iterator[bytes]:
     """Yield the lines of a file as bytes."""
+    with reading(path, expected=expected), open_text(path) as file:
+        yield from _cleaned(file)
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file, and what gzip compressed in it."""
+    with path.open("rb") as file:
+        # Peeked at and opened once, so that a pipe can be read as well.
+        compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
+        yield gzip.GzipFile(fileobj=file) if compressed else file
+
+
+@contextmanager
+def reading(path: Path, *, expected: str) -> Iterator[None]:
+    """Say in one sentence why a file cannot be read."""
     try:
-        with path.open("rb") as file:
-            # Peeked at and opened once, so that a pipe can be read as well.
-            compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
-            yield from _cleaned(gzip.GzipFile(fileobj=file) if compressed else file)
+        yield
     except (gzip.BadGzipFile, zlib.error, EOFError):
         raise DataError(
             "the gzip file is damaged or cut short",
@@ -82,8 +101,8 @@ def _raw_lines(path: Path, expected: str) -> Iterator[bytes]:
         ) from None
 
 
-def _decoded(line: bytes, path: Path, number: int) -> str:
-    """Return a line as text."""
+def decoded_line(line: bytes, path: Path, number: int) -> str:
+    """Return a line as text, or say what in it is no text."""
     if number == 1 and line.startswith(UTF16_MARKS):
         raise DataError(
             "the text is UTF-16, not UTF-8",

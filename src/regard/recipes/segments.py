@@ -1,0 +1,133 @@
+"""Segments of documents through a model: split into sentences, joined again, tags put back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from regard.corpora.documents.document import Segment
+from regard.corpora.documents.inline import AlignedWord, place_tags
+from regard.recipes.loaded import SentenceTooLongError, Translation
+from regard.recipes.sentence_cache import SentenceCache
+from regard.scoring.alignment import Links
+from regard.text.sentences import Sentence, join_sentences, split_sentences
+
+WORD = re.compile(r"\S+")
+LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
+# Characters of a line from which on it is taken for a paragraph.
+LONG_LINE = 1_000
+
+
+@dataclass(frozen=True)
+class LinkedText:
+    """A translation and its links between words of source and target; None if nothing is known."""
+
+    text: str
+    links: Links | None
+
+
+def linked(translation: Translation) -> LinkedText:
+    """Return what a document needs of a translation."""
+    attention = translation.attention
+    return LinkedText(one_line(translation.text), attention.links() if attention else None)
+
+
+def one_line(text: str) -> str:
+    """Return a translation without line breaks, which would shift all lines behind it."""
+    return LINE_BREAK.sub(" ", text) if "\n" in text or "\r" in text else text
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """When a text is split into sentences: beyond so many characters, or None for never."""
+
+    beyond: int | None = LONG_LINE
+    language: str = ""
+
+    def sentences(self, segment: Segment) -> list[Sentence]:
+        """Return the sentences of a segment; its outer white space is never translated."""
+        text = segment.text
+        if self.beyond is not None and len(text) > self.beyond:
+            return split_sentences(text, language=self.language, hard_breaks=segment.hard_breaks)
+        lines = split_lines(text) if segment.hard_breaks else [Sentence(text, "")]
+        return [part for line in lines for part in _stripped(line)]
+
+
+def split_lines(text: str) -> list[Sentence]:
+    """Return the lines of a text as sentences, with the white space between them."""
+    parts = LINE_BREAK.split(text)
+    gaps = [*LINE_BREAK.findall(text), ""]
+    return [Sentence(*both) for both in zip(parts, gaps, strict=True)]
+
+
+def _stripped(part: Sentence) -> list[Sentence]:
+    text = part.text.strip()
+    lead = len(part.text) - len(part.text.lstrip())
+    before = [Sentence("", part.text[:lead])] if lead else []
+    return [*before, Sentence(text, part.text[lead + len(text) :] + part.gap)]
+
+
+def translate_segments(
+    segments: Sequence[Segment],
+    sentences: SentenceCache[LinkedText],
+    splitting: Splitting,
+    *,
+    done: Callable[[float], None] = lambda share: None,
+) -> list[str]:
+    """Return the translated segments, written as their formats want them."""
+    split = [splitting.sentences(segment) for segment in segments]
+    flat = [(number, s) for number, parts in enumerate(split) for s in parts if s.text]
+    try:
+        found = iter(sentences([one_line(s.text) for _, s in flat], done=done))
+    except SentenceTooLongError as error:
+        error.index = flat[error.index][0]
+        raise
+    return [
+        _written(segment, parts, [next(found) if s.text else LinkedText("", ()) for s in parts])
+        for segment, parts in zip(segments, split, strict=True)
+    ]
+
+
+def _written(segment: Segment, parts: Sequence[Sentence], found: Sequence[LinkedText]) -> str:
+    target = join_sentences(parts, [each.text for each in found])
+    if not segment.tags:
+        return segment.arrange(segment.write(target))
+    words = _aligned(parts, found, target)
+    return segment.arrange(
+        place_tags(segment.text, segment.tags, target=target, words=words, write=segment.write)
+    )
+
+
+def _aligned(
+    parts: Sequence[Sentence], found: Sequence[LinkedText], target: str
+) -> list[AlignedWord]:
+    """Return the words of the whole target with the characters of the source they stand for."""
+    words: list[AlignedWord] = []
+    source_start = target_start = 0
+    for part, each in zip(parts, found, strict=True):
+        target_start = target.index(each.text, target_start)
+        words += aligned_words(part.text, each, source_start, target_start)
+        source_start += len(part.text) + len(part.gap)
+        target_start += len(each.text)
+    return words
+
+
+def aligned_words(
+    source: str, found: LinkedText, source_start: int = 0, target_start: int = 0
+) -> list[AlignedWord]:
+    """Return the words of a sentence; without links each stands for the word at the same share."""
+    sources = [(m.start() + source_start, m.end() + source_start) for m in WORD.finditer(source)]
+    targets = [m.span() for m in WORD.finditer(found.text)]
+    if found.links is None:
+        links = {j: j * len(sources) // len(targets) for j in range(len(targets))}
+    else:
+        links = {j: i for i, j in found.links if i < len(sources)}
+    return [
+        AlignedWord(
+            start + target_start,
+            end + target_start,
+            sources[links[number]] if number in links and sources else None,
+        )
+        for number, (start, end) in enumerate(targets)
+    ]
