@@ -12,6 +12,7 @@ from regard.base.errors import RegardError
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.forecast import forecast
+from regard.cli.generate import generate
 from regard.cli.gradients import gradients
 from regard.cli.ladder import ladder
 from regard.cli.look import look
@@ -54,6 +55,7 @@ for command in (
     train,
     translate,
     forecast,
+    generate,
     score,
     look,
     trace,

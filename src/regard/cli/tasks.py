@@ -19,6 +19,7 @@ MODULES = {
     "translate": "regard.cli.translation",
     "forecast": "regard.cli.forecasting",
     "classify-nodes": "regard.cli.node_classification",
+    "language-model": "regard.cli.language_modelling",
 }
 
 

@@ -1,0 +1,166 @@
+"""Training a language model on running text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.batching.order import Position
+from regard.batching.stream import StreamBatch, WindowOrder, all_windows, iterate_stream
+from regard.corpora.token_file import TokenFile
+from regard.models.build_language_model import build_language_model
+from regard.models.extend import load_extended
+from regard.models.language_model import LanguageModel
+from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
+from regard.recipes.resume import limits_of, open_records, open_store
+from regard.recipes.run import Run
+from regard.recipes.text_data import TextData, prepare_text
+from regard.settings.language_model import LanguageModelRecipe, PretrainingSettings
+from regard.training.averaging import MovingAverage
+from regard.training.checkpoint import read_state, read_tensors
+from regard.training.chunked_loss import chunked_token_loss
+from regard.training.loop import Validation, fit
+from regard.training.loss import LossSum
+from regard.training.metrics import read_metrics
+from regard.training.progress import Observer, Observers, Progress
+from regard.training.schedule import learning_rate
+from regard.training.update import UpdateResult
+
+SAMPLES = "samples.jsonl"
+
+
+@dataclass(frozen=True)
+class TrainedLanguageModel:
+    """A finished training: its run, its best model and how that validated."""
+
+    run: Run
+    model: LoadedLanguageModel
+    metrics: dict[str, float]
+
+
+def train_language_model(
+    recipe: LanguageModelRecipe,
+    run: Run,
+    *,
+    data: TextData | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedLanguageModel:
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    data = data or prepare_text(run, recipe)
+    settings = recipe.training
+    torch.manual_seed(settings.seed)
+    model = build_language_model(recipe.model, vocab=data.text.size)
+    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+    store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
+    records = open_records(run, store, tensorboard=settings.tensorboard)
+    loaded = LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    order = WindowOrder(
+        len(data.train),
+        context=recipe.model.context,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+    )
+    fit(
+        model=model,
+        optimizer=optimizer_of(model, settings),
+        loss_sum=partial(stream_loss, model),
+        batches_from=lambda epoch, batch: iterate_stream(
+            data.train, order, start=Position(epoch, batch)
+        ),
+        learning_rate=partial(rate_of, settings=settings),
+        validate=partial(validate_stream, model, data.valid, context=recipe.model.context),
+        store=store,
+        limits=limits_of(settings),
+        observer=Observers([*records, SampleLog(run.folder / SAMPLES, loaded), *observers]),
+        clip=settings.clip,
+        accumulate=settings.accumulate,
+        moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+    )
+    metrics = dict(read_state(run.folder / "best")["metrics"])
+    return TrainedLanguageModel(run, load_language_model(run.folder), metrics)
+
+
+def stream_loss(model: LanguageModel[Any], batch: StreamBatch) -> LossSum:
+    """Return the summed loss of a batch."""
+    return chunked_token_loss(
+        model(batch.tokens).features,
+        expected=batch.expected,
+        mask=batch.mask,
+        weight=model.projection.weight,
+        bias=model.projection.bias,
+    )
+
+
+def validate_stream(model: LanguageModel[Any], file: TokenFile, *, context: int) -> Validation:
+    """Return loss and perplexity a symbol, and bits a character and byte, over a whole text."""
+    nats, tokens = 0.0, 0
+    for batch in all_windows(file, context=context):
+        nats += float(stream_loss(model, batch).nats)
+        tokens += batch.target_tokens
+    loss = nats / tokens
+    bits = loss / math.log(2) * len(file)  # of the whole text: its first symbol costs as others do
+    metrics = {
+        "loss": loss,
+        "perplexity": math.exp(min(loss, 700)),
+        "bits_per_character": bits / file.characters,
+        "bits_per_byte": bits / file.bytes,
+    }
+    return Validation(metrics=metrics, value=loss)
+
+
+def optimizer_of(model: nn.Module, settings: PretrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW that pulls matrices towards zero; biases and norms have a place of their own."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": settings.weight_decay},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        betas=(0.9, settings.second_beta),
+        fused=True,
+    )
+
+
+def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
+    """Return the learning rate of an update: the schedule, set to end at the lowest rate."""
+    peak = settings.learning_rate
+    at = partial(learning_rate, step, schedule=settings.schedule, peak=peak, warmup=settings.warmup)
+    if step < settings.warmup or (end := at(1.0)) == peak:
+        return at(done)
+    share = (at(done) - end) / (peak - end)  # 1 at the peak, 0 at the end
+    return peak * (settings.lowest_rate + (1 - settings.lowest_rate) * share)
+
+
+class SampleLog:
+    """Writes what the model says at each validation, a line of JSON a sample."""
+
+    def __init__(self, path: Path, model: LoadedLanguageModel):
+        self._path = path
+        self._model = model
+
+    def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
+        """Do nothing at an update."""
+
+    def validated(self, progress: Progress, metrics: Mapping[str, float]) -> None:
+        """Write a sample in place of any that was written after this step before a crash."""
+        settings = self._model.recipe.decoding
+        if not settings.max_tokens:
+            return
+        rows = [row for row in read_metrics(self._path) if row["step"] < progress.step]
+        (found,) = self._model.generate(settings.prompt, seed=progress.step)
+        rows.append({"step": progress.step, **found.to_dict()})
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        self._path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+    def finished(self, progress: Progress, reason: str) -> None:
+        """Do nothing at the end."""
