@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.base.errors import DataError
 from regard.corpora.lines import (
@@ -83,7 +83,7 @@ class LineStream:
         """The share of the file that has been read; None of a pipe, which has no size."""
         if not self.rereadable:
             return None
-        raw = self._file.fileobj if isinstance(self._file, gzip.GzipFile) else self._file
+        raw: Any = self._file.fileobj if isinstance(self._file, gzip.GzipFile) else self._file
         size = os.fstat(raw.fileno()).st_size
         return min(1.0, raw.tell() / size) if size else 1.0
 

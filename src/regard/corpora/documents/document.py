@@ -41,3 +41,11 @@ class Document:
         texts = iter(translations)
         written = [next(texts) if isinstance(part, Segment) else part for part in self.parts]
         return "".join(written)
+
+
+@dataclass(frozen=True)
+class Languages:
+    """Codes of the two languages, as "de"; empty where the user did not name them."""
+
+    source: str = ""
+    target: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from json.decoder import scanstring
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,13 @@ class FieldReader:
                 line=number,
                 remedy="Name a field with text.",
             )
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise DataError(
+                f"the field {self._field!r} holds half a character (a lone surrogate)",
+                path=self._path,
+                line=number,
+                remedy="Mend its \\u escapes.",
+            )
         escaped = line.isascii() and "\\u" in line
         segment = Segment(
             value, write=_escaped if escaped else _plain, hard_breaks=True, line=number
@@ -84,7 +90,7 @@ def _members(text: str, start: int) -> dict[str, tuple[int, int, Any]]:
     found = {}
     position = _past_space(text, _past_space(text, start) + 1)
     while text[position] != "}":
-        key, position = scanstring(text, position + 1)
+        key, position = DECODER.raw_decode(text, position)
         value_start = _past_space(text, _past_space(text, position) + 1)
         value, value_end = DECODER.raw_decode(text, value_start)
         found[key] = (value_start, value_end, value)
