@@ -1,0 +1,53 @@
+"""Regard as a contestant, with the parts that `regard train` is made of.
+
+python own.py FOLDER SIZE THREADS
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, read_pairs, serve
+
+from regard.batching.batch import Example
+from regard.batching.order import BatchOrder, Position, iterate
+from regard.models.build import build_translator
+from regard.recipes.objective import batch_loss
+from regard.settings.transformer import TransformerSettings
+from regard.training.allocator import keep_memory
+from regard.training.update import update
+
+
+def updates(work: Path, size: str) -> Iterator[int]:
+    """Train, one update at a time."""
+    keep_memory()
+    torch.manual_seed(1)
+    sizes = SIZES[size]
+    everywhere = dict.fromkeys(("attention_dropout", "activation_dropout"), sizes["dropout"])
+    settings = TransformerSettings.model_validate(
+        {"family": "transformer", "tie": "all"} | sizes | everywhere
+    )
+    model = build_translator(settings, source_vocab=VOCABULARY, target_vocab=VOCABULARY).train()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0, fused=True
+    )
+    examples = [Example(*pair) for pair in read_pairs(work)]
+    order = BatchOrder([e.lengths for e in examples], token_budget=2 * SIDE_TOKENS, seed=1)
+    learn = partial(
+        update,
+        loss_sum=partial(batch_loss, model, smoothing=0.0),
+        parameters=list(model.parameters()),
+        optimizer=optimizer,
+        clip=CLIP,
+    )
+    for _, batch in iterate(order, examples, Position(epoch=0, batch=0)):
+        yield learn([batch]).tokens
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(sys.argv[3]))
+    serve(updates(Path(sys.argv[1]), sys.argv[2]))
