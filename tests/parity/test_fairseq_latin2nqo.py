@@ -12,6 +12,7 @@ import torch
 from regard.base.specials import END, UNKNOWN
 from regard.batching.batch import padded
 from regard.decoding.greedy import greedy_search
+from regard.decoding.rules import Rules
 from regard.exchange.fairseq_layout import fill_translator
 from regard.models.transformer import TransformerPlan
 
@@ -83,7 +84,7 @@ def test_greedy_outputs_equal_the_reference(real_data: Path) -> None:
         for source, _ in pairs
     ]
     batch, mask = padded(sources, after=END)
-    found = greedy_search(model, batch, mask, limits=torch.full((len(pairs),), 200))
-    for hypothesis, (_, expected) in zip(found, pairs, strict=True):
+    found = greedy_search(model, batch, mask, rules=Rules(limits=torch.full((len(pairs),), 200)))
+    for (hypothesis,), (_, expected) in zip(found, pairs, strict=True):
         text = " ".join(target_symbols[symbol] for symbol in hypothesis.tokens)
         assert text.replace("@@ ", "") == expected

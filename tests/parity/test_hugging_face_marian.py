@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.decoding.greedy import greedy_search
+from regard.decoding.rules import Rules
 from regard.exchange.fairseq_layout import fill_translator
 from regard.models.transformer import TransformerPlan
 
@@ -74,7 +75,7 @@ def test_logits_and_greedy_outputs_equal_marian(activation: str) -> None:
             max_new_tokens=19,
             bad_words_ids=[[0], [2]],
         )
-    outputs = greedy_search(ours, source, mask, limits=limits)
-    for row, hypothesis in zip(generated.tolist(), outputs, strict=True):
+    outputs = greedy_search(ours, source, mask, rules=Rules(limits=limits))
+    for row, (hypothesis,) in zip(generated.tolist(), outputs, strict=True):
         plain = [symbol for symbol in row[1:] if symbol not in (0, 3)]
         assert list(hypothesis.tokens) == plain

@@ -82,6 +82,8 @@ def beam_search(
             missed = coverage * _missed(covered, mask[written.sentences]).view(totals.shape)
         finished.add(alive, chosen, step=trail.steps - 1, missed=missed)
         going = (~finished.is_done(alive, chosen.totals)).nonzero().squeeze(1)
+        if not len(going):
+            break
         rows = (going[:, None] * width + chosen.parents[going]).flatten()
         symbols = chosen.symbols[going].flatten()
         state = step.state if _unchanged(rows, len(values)) else model.select(step.state, rows)

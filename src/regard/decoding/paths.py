@@ -48,7 +48,7 @@ def follow_paths(
     numbers = torch.arange(count)  # which path each row is
     live = torch.ones(count, dtype=torch.bool)
     symbols = torch.full((count,), BEGIN)
-    while bool(live.any()):
+    while True:
         step = model.step(symbols, state, with_weights=with_weights)
         trail.look(step.weights)
         values = rules.log_probabilities(step.logits, written)
@@ -60,6 +60,8 @@ def follow_paths(
         ends[numbers[ending], 0] = trail.steps - 1
         ends[numbers[ending], 1] = ending.nonzero().squeeze(1)
         live = live & ~ending & ~stuck
+        if not bool(live.any()):
+            break
         rows = torch.arange(len(live))
         state = step.state
         if int(live.sum()) <= WORTH_LEAVING * len(live):

@@ -16,7 +16,7 @@ class Spelled:
     """Follows the spelling of each row; a sentence without one may spell anything."""
 
     def __init__(self, spellings: Sequence[Spelling | None], *, vocab: int):
-        free = None if all(spellings) else Spelling([""] * vocab)
+        free = None if all(spellings) else Spelling(["?"] * vocab)
         each = [some or free for some in spellings]
         different = list({id(some): some for some in each if some is not None}.values())
         self.any = any(spellings)

@@ -37,6 +37,10 @@ class Spelling:
                 f"{states * len(surfaces):,} table entries, and {MOST_ENTRIES:,} is the most."
             )
         following = _by_symbol(letters, surfaces)
+        if opening or forbidden:
+            # A symbol that spells nothing may change how the next one is joined to the text.
+            silent = [n for n, surface in enumerate(surfaces) if n > END and not surface]
+            following[:, silent] = DEAD
         distances = _distances(following, letters.final)
         steps = distances[following]
         steps[:, END] = np.where(letters.final, 0, FAR)

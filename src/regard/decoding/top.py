@@ -24,7 +24,7 @@ def top_of_rows(
     if chunks <= 2 * count:
         best, places = values.topk(count, dim=1)
         return best, places
-    body = values[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK))
+    body = values[:, : chunks * CHUNK].reshape(-1, chunks, CHUNK)
     held = body.amax(dim=2).topk(count, dim=1).indices  # [rows, count]
     near = body.gather(1, held[:, :, None].expand(-1, -1, CHUNK)).flatten(1)
     tail = values[:, chunks * CHUNK :]

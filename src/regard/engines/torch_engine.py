@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from regard.base.errors import SettingsError
 from regard.base.results import Hypothesis
 from regard.base.shapes import Int, Tensor
 from regard.base.specials import END
@@ -58,6 +59,8 @@ class TorchEngine:
         """Return the hypotheses of each sentence, best first."""
         if not sources:
             return []
+        if (lacking := self.lacks(settings, constraints)) is not None:
+            raise SettingsError(f"There is no search for {lacking}.")
         self.model.eval()
         source, mask = padded(sources, after=END)
         rules = self._rules(mask, settings, constraints)

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+import torch
 
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
+from regard.batching.batch import Example
 from regard.batching.buckets import sorted_batches
+from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
+from regard.decoding.length_penalty import LengthPenalty
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recipes.attention_map import END_MARK, AttentionMap
+from regard.recipes.forced import ScoredPair, forced_log_probabilities
+from regard.recipes.mbr import least_risk
 from regard.recipes.run import Run
+from regard.recipes.text_constraints import ConstraintEncoder, TextConstraints
+from regard.recipes.translation import Translation
+from regard.recipes.unknown_words import with_source_words
+from regard.recipes.verbatim import verbatim_words
 from regard.settings.decoding import DecodingSettings
 from regard.settings.read import validate
 from regard.settings.transformer import TransformerSettings
 from regard.settings.translation import TranslationRecipe
 from regard.training.checkpoint import load_weights
+
+__all__ = ["LoadedTranslator", "SentenceTooLongError", "Translation", "load"]
 
 MOST_PIECES = 5_000
 
@@ -38,37 +50,12 @@ class SentenceTooLongError(RegardError):
         super().__init__(f"Sentence {index + 1} {self.problem}: split it, one sentence a line.")
 
 
-@dataclass(frozen=True)
-class Translation:
-    """A translation with its evidence."""
+class Sentence(NamedTuple):
+    """A source sentence on its way through a search."""
 
-    source: str
     text: str
-    score: float
-    log_probability: float
-    attention: AttentionMap | None
-    alternatives: tuple[Translation, ...] = ()
-
-    def by_word(self) -> AttentionMap:
-        """Return the attention between whole words, without the end marks."""
-        if self.attention is None:
-            raise RegardError("This translation was made without attention.")
-        return self.attention.by_word(self.source, self.text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "text": self.text,
-            "score": self.score,
-            "log_probability": self.log_probability,
-            **({"attention": self.attention.to_dict()} if self.attention else {}),
-            **(
-                {"alternatives": [other.to_dict() for other in self.alternatives]}
-                if self.alternatives
-                else {}
-            ),
-        }
+    ids: list[int]
+    wishes: TextConstraints | None
 
 
 class LoadedTranslator:
@@ -88,6 +75,7 @@ class LoadedTranslator:
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.recipe = recipe
+        self._constraints = ConstraintEncoder(target_tokenizer)
 
     @property
     def attends(self) -> bool:
@@ -116,28 +104,60 @@ class LoadedTranslator:
         *,
         n_best: int = 1,
         attention: bool = True,
+        constraints: TextConstraints | Sequence[TextConstraints] | None = None,
         **changes: Any,
     ) -> Iterator[tuple[int, Translation]]:
         """Translate sentences, longest first, and yield each with its index.
 
-        A sentence's translation never depends on the others. All settings of decoding can be
-        changed by their names, as `beam=1`; what is None stays as the recipe has it.
+        A sentence's translation never depends on the others. Constraints are for all sentences, or
+        a list with one for each. All settings of decoding can be changed by their names, as
+        `beam=1`; what is None stays as the recipe has it.
         """
         settings = self.decoding(n_best=n_best, **changes)
+        wishes = _for_each(texts, constraints)
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]
         lengths = [(len(ids) + 1, 0) for ids in encoded]
         for rows in sorted_batches(lengths, token_budget=self.engine.batch_tokens):
             filled = [row for row in rows if encoded[row]]
             for row in set(rows) - set(filled):
                 yield row, Translation(texts[row], "", 0.0, 0.0, None)
-            found = self.engine.search(
-                [encoded[row] for row in filled],
-                settings,
-                n_best=n_best,
-                attention=attention and self.attends,
+            sentences = [
+                Sentence(texts[row], encoded[row], wishes[row] if wishes else None)
+                for row in filled
+            ]
+            try:
+                found = self._search(sentences, settings, n_best=n_best, attention=attention)
+            except ImpossibleConstraintsError as error:
+                raise ImpossibleConstraintsError(filled[error.index], error.problem) from error
+            yield from zip(filled, found, strict=True)
+
+    def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
+        """Return how probable the model finds each given translation: forced decoding."""
+        if len(sources) != len(targets):
+            raise RegardError(
+                f"{len(sources)} sources cannot be paired with {len(targets)} targets: both must "
+                "have one line for each sentence."
             )
-            for row, hypotheses in zip(filled, found, strict=True):
-                yield row, self._translation(texts[row], encoded[row], hypotheses)
+        examples = [
+            Example(self._encode(source, index), self.target_tokenizer.encode(target))
+            for index, (source, target) in enumerate(zip(sources, targets, strict=True))
+        ]
+        decoding = self.recipe.decoding
+        penalty = LengthPenalty(decoding.length_penalty_kind, decoding.length_penalty)
+        found = forced_log_probabilities(self.model, examples)
+        return [
+            ScoredPair(
+                source=source,
+                target=target,
+                score=float(values.sum()) / float(penalty.divisor(torch.tensor(len(values)))),
+                log_probability=float(values.sum()),
+                pieces=(*self.target_tokenizer.pieces(example.target), END_MARK),
+                log_probabilities=tuple(values.tolist()),
+            )
+            for source, target, example, values in zip(
+                sources, targets, examples, found, strict=True
+            )
+        ]
 
     def attention_map(
         self, source: Sequence[int], target: Sequence[int], weights: Tensor
@@ -156,10 +176,14 @@ class LoadedTranslator:
         given = {name: value for name, value in changes.items() if value is not None}
         table = {**self.recipe.decoding.model_dump(), **given}
         settings = validate(table, DecodingSettings, origin="decoding")
-        if not 1 <= n_best <= settings.beam:
+        most = {"beam": settings.beam, "mbr": settings.mbr_samples}.get(settings.method, n_best)
+        if not 1 <= n_best <= most:
+            name, remedy = {
+                "mbr": ("mbr_samples", "draw more samples"),
+                "sample": ("number of draws", "draw at least one"),
+            }.get(settings.method, ("beam", "widen the beam"))
             raise SettingsError(
-                f"n_best ({n_best}) must lie between 1 and the beam ({settings.beam}); "
-                "widen the beam."
+                f"n_best ({n_best}) must lie between 1 and the {name} ({most}); {remedy}."
             )
         return settings
 
@@ -172,28 +196,85 @@ class LoadedTranslator:
             raise SentenceTooLongError(index, f"{len(ids)} symbols")
         return ids
 
-    def _translation(
-        self, text: str, source: Sequence[int], hypotheses: Sequence[Hypothesis]
-    ) -> Translation:
-        best, *others = [self._one(text, source, hypothesis) for hypothesis in hypotheses]
-        if not others:
-            return best
-        return Translation(
-            text, best.text, best.score, best.log_probability, best.attention, tuple(others)
+    def _search(
+        self,
+        sentences: Sequence[Sentence],
+        settings: DecodingSettings,
+        *,
+        n_best: int,
+        attention: bool,
+    ) -> list[Translation]:
+        """Search a batch and turn what was found into text."""
+        by_risk = settings.method == "mbr"
+        found = self.engine.search(
+            [sentence.ids for sentence in sentences],
+            settings.model_copy(update={"method": "sample"}) if by_risk else settings,
+            n_best=settings.mbr_samples if by_risk else n_best,
+            attention=self.attends and (attention or settings.replace_unknown),
+            constraints=self._all_constraints(sentences, settings),
         )
+        translations = []
+        for sentence, hypotheses in zip(sentences, found, strict=True):
+            each = [self._one(sentence, hypothesis, settings) for hypothesis in hypotheses]
+            each = least_risk(each, settings.mbr_utility)[:n_best] if by_risk else each
+            if not attention:
+                each = [replace(one, attention=None) for one in each]
+            translations.append(replace(each[0], alternatives=tuple(each[1:])))
+        return translations
 
-    def _one(self, text: str, source: Sequence[int], hypothesis: Hypothesis) -> Translation:
+    def _all_constraints(
+        self, sentences: Sequence[Sentence], settings: DecodingSettings
+    ) -> list[Constraints] | None:
+        """Return what is asked of each sentence; None if nothing is asked of any."""
+        if not settings.copy_verbatim and not any(sentence.wishes for sentence in sentences):
+            return None
+        found = [
+            self._constraints.encode(
+                sentence.wishes or TextConstraints(),
+                copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
+                # Half of the longest output, so that there is place for the other words.
+                room=int(len(sentence.ids) * settings.max_ratio + settings.max_extra) // 2,
+            )
+            for sentence in sentences
+        ]
+        return found if any(found) else None
+
+    def _one(
+        self, sentence: Sentence, hypothesis: Hypothesis, settings: DecodingSettings
+    ) -> Translation:
         weights = hypothesis.attention
         attention = None
         if weights is not None:
-            attention = self.attention_map(source, hypothesis.tokens, weights[:, : len(source) + 1])
+            seen = weights[:, : len(sentence.ids) + 1]
+            attention = self.attention_map(sentence.ids, hypothesis.tokens, seen)
+        text = self.target_tokenizer.decode(hypothesis.tokens)
+        if settings.replace_unknown:
+            text = with_source_words(
+                text, hypothesis.tokens, source=sentence.text, attention=attention
+            )
         return Translation(
-            source=text,
-            text=self.target_tokenizer.decode(hypothesis.tokens),
+            source=sentence.text,
+            text=text,
             score=hypothesis.score,
             log_probability=hypothesis.log_probability,
             attention=attention,
         )
+
+
+def _for_each(
+    texts: Sequence[str], constraints: TextConstraints | Sequence[TextConstraints] | None
+) -> list[TextConstraints] | None:
+    """Return the constraints of every sentence."""
+    if constraints is None:
+        return None
+    if isinstance(constraints, TextConstraints):
+        return [constraints] * len(texts)
+    if len(constraints) != len(texts):
+        raise SettingsError(
+            f"{len(constraints)} constraints cannot be paired with {len(texts)} sentences: give "
+            "one for each, or one for all."
+        )
+    return list(constraints)
 
 
 def load(folder: str | Path) -> LoadedTranslator:
