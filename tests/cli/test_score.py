@@ -46,3 +46,45 @@ def test_mistakes(refuse: Any, files: list[object], toy_corpus: Path, tmp_path: 
     unequal = message(short)
     assert "1 " in unequal
     assert "30 " in unequal
+
+
+@pytest.fixture
+def alignments(tmp_path: Path) -> dict[str, Path]:
+    texts = {
+        "system": "0-0 1-1\n0-0\n",
+        "reverse": "0-0 1-1 2-2\n0-0\n",
+        "gold": "0-0 1-1 2-2\n0-0 0p1\n",
+        "from one": "1-1 2-2 3-3\n1-1 1p2\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: tmp_path / name for name in texts}
+
+
+def test_alignments_have_an_error_rate(run: Any, alignments: dict[str, Path]) -> None:
+    files = ["--align", "--system", alignments["system"], "--reference"]
+    found = run("score", *files, alignments["gold"], "--json").json["aer"]
+    assert found["value"] == pytest.approx(100 * (1 - 6 / 7))
+    assert run("score", *files, alignments["gold"]).lines[0].startswith("AER")
+    wrong = run("score", *files, alignments["from one"])
+    assert "if its words count from 1, give --gold-first 1" in wrong.err
+    right = run("score", *files, alignments["from one"], "--gold-first", 1, "--json")
+    assert right.json["aer"] == found
+    assert right.err == ""
+
+
+def test_two_directions_become_one(run: Any, alignments: dict[str, Path]) -> None:
+    files = ["--align", "--system", alignments["system"], "--reference", alignments["gold"]]
+    found = run("score", *files, "--reverse", alignments["reverse"], "--json").json["aer"]
+    assert found["value"] == 0
+
+
+def test_mistakes_with_alignments_are_named(
+    refuse: Any, alignments: dict[str, Path], toy_corpus: Path
+) -> None:
+    files = ["--system", alignments["system"], "--reference", alignments["gold"]]
+    assert "it needs --align" in refuse("score", *files, "--reverse", alignments["reverse"])
+    source = ["--source", toy_corpus / "test.src"]
+    assert "leave out --source" in refuse("score", *files, "--align", *source)
+    both = ["--align", "--reverse", alignments["reverse"], "--symmetrise", "grow"]
+    assert "'grow' is no way to symmetrise" in refuse("score", *files, *both)

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import DataError
-from regard.corpora.pharaoh import check_links, format_alignment, parse_alignment, read_alignments
+from regard.corpora.pharaoh import (
+    check_links,
+    format_alignment,
+    parse_alignment,
+    read_alignments,
+    read_gold,
+)
 
 NUMBERS = st.integers(min_value=0, max_value=10**6)
 
@@ -54,3 +60,15 @@ def test_file_of_alignments(tmp_path: Path) -> None:
     path.write_text("0-0\n0=0\n")
     with pytest.raises(DataError, match="line 2"):
         read_alignments(path)
+
+
+def test_gold_tells_sure_from_possible_and_says_where_it_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "gold"
+    path.write_text("1-1 2p3\n\n0-1\n")
+    with pytest.raises(DataError, match=r"gold, line 3: .*before the first word, 1\. Words are"):
+        read_gold(path, first=1)
+    path.write_text("1-1 2p3\n\n")
+    first, second = read_gold(path, first=1)
+    assert (first.sure, first.possible) == ({(0, 0)}, {(0, 0), (1, 2)})
+    assert not second.possible
+    assert read_gold(path)[0].sure == {(1, 1)}

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from regard.base.errors import DataError
+from regard.base.errors import DataError, RegardError
 from regard.corpora.lines import read_lines
+from regard.scoring.alignment import GoldLinks, parse_gold
 
 Links = tuple[tuple[int, int], ...]
 
@@ -59,3 +60,19 @@ def read_alignments(path: Path) -> list[Links]:
         parse_alignment(text, path=path, line=number)
         for number, text in enumerate(read_lines(path), 1)
     ]
+
+
+def read_gold(path: Path, *, first: int = 0) -> list[GoldLinks]:
+    """Read what people marked, a line a pair: `i-j` is sure, `ipj` possible; words from `first`."""
+    gold = []
+    for number, text in enumerate(read_lines(path), 1):
+        try:
+            gold.append(parse_gold(text, first=first))
+        except RegardError as error:
+            raise DataError(
+                str(error).rstrip("."),
+                path=path,
+                line=number,
+                remedy=f"Words are taken to count from {first}.",
+            ) from error
+    return gold
