@@ -13,6 +13,7 @@ from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
+from regard.cli.gpt2 import export_gpt2, import_gpt2
 from regard.cli.gradients import gradients
 from regard.cli.ladder import ladder
 from regard.cli.look import look
@@ -56,6 +57,8 @@ for command in (
     translate,
     forecast,
     generate,
+    import_gpt2,
+    export_gpt2,
     score,
     look,
     trace,
