@@ -1,0 +1,99 @@
+"""Generation with and without a cache, in the layout of GPT-2 small (124 million parameters).
+
+    python bench/generation.py [--tokens 512] [--rounds 3]
+
+Random weights, one sample, greedy, from a prompt of one symbol. The first `--tokens` symbols are
+drawn with a cache, in full. Without one, a symbol costs a pass over all symbols before it, so only
+some of them are timed, spread evenly from the first to the last, and the sum is estimated by their
+mean. Both ways give the same symbols there; this is checked. Writes results/generation.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from typing import Any
+
+import torch
+
+from regard.decoding.continuation import Choice, continuation
+from regard.models.build_language_model import build_language_model
+from regard.models.language_model import LanguageModel
+from regard.recipes.catalog import find_recipe
+from regard.settings.language_model import LanguageModelRecipe
+from regard.settings.schema import expect
+from result import write_result
+
+PLACES = 16  # passes that are timed without a cache
+TIE = 1e-3  # logits that differ by less may be ordered otherwise by rounding
+
+
+def main() -> None:
+    """Measure and write the result file."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tokens", type=int, default=512)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options.add_argument("--recipe", default="gpt2-small")
+    given = options.parse_args()
+    torch.set_num_threads(given.threads)
+    torch.manual_seed(1)
+    recipe = expect(find_recipe(given.recipe), LanguageModelRecipe)
+    model = build_language_model(recipe.model, vocab=recipe.tokenizer.size or 100).eval()
+    cached, plain = [], []
+    for _ in range(given.rounds):
+        seconds, symbols = with_cache(model, given.tokens)
+        cached.append(seconds)
+        plain.append(without_cache(model, symbols))
+    figures = {
+        f"cache_speedup_{given.tokens}": round(
+            statistics.median(plain) / statistics.median(cached), 2
+        ),
+        "tokens_per_second": round(given.tokens / statistics.median(cached), 2),
+        "tokens_per_second_without_cache": round(given.tokens / statistics.median(plain), 3),
+    }
+    print(json.dumps(figures, indent=1))
+    if given.recipe == "gpt2-small":
+        command = f"python bench/generation.py --tokens {given.tokens} --rounds {given.rounds}"
+        notes = {"threads": given.threads, "passes_timed_without_cache": PLACES}
+        print(write_result("generation", figures, command=command, notes=notes))
+
+
+def with_cache(model: LanguageModel[Any], count: int) -> tuple[float, list[int]]:
+    """Return the seconds that so many symbols take, and the symbols after the prompt."""
+    began = time.perf_counter()
+    drawn = [
+        one.token
+        for step in continuation(
+            model,
+            [0],
+            choice=Choice(temperature=0.0),
+            finished=lambda _: False,
+            max_tokens=count,
+            context=model.context,
+        )
+        for one in step
+    ]
+    return time.perf_counter() - began, [0, *drawn]
+
+
+@torch.inference_mode()
+def without_cache(model: LanguageModel[Any], symbols: list[int]) -> float:
+    """Return the seconds that the same symbols would take if all were read again each time."""
+    count = len(symbols) - 1
+    lengths = [round(1 + place * (count - 1) / (PLACES - 1)) for place in range(PLACES)]
+    times = []
+    for length in lengths:
+        began = time.perf_counter()
+        step = model.read(torch.tensor([symbols[:length]]), model.start(1))
+        best = float(step.logits[0].max())
+        times.append(time.perf_counter() - began)
+        if float(step.logits[0, symbols[length]]) < best - TIE:
+            raise SystemExit(f"symbol {length} is another one without cache")
+    return count * statistics.mean(times)
+
+
+if __name__ == "__main__":
+    main()
