@@ -61,6 +61,13 @@ def random_bits(shape: torch.Size) -> Int[Tensor, "..."]:
     return torch.from_numpy(raw.view(np.int16)[: shape.numel()]).view(shape)
 
 
+def kept_and_scale(like: Tensor, share: float) -> tuple[Tensor, float]:
+    """Return 1 where a number is kept and 0 where not, and the scale that keeps the mean."""
+    zeroed = round(share * LEVELS)
+    kept = _kept(random_bits(like.shape), zeroed - LEVELS // 2, like=like)
+    return kept, LEVELS / (LEVELS - zeroed)
+
+
 class _Dropped(torch.autograd.Function):
     """residual + input * kept * scale, remembering the bits and not the mask."""
 

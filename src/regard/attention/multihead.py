@@ -21,7 +21,9 @@ from regard.attention.linear import (
 )
 from regard.attention.local import local_attention
 from regard.attention.positions import RelativePositions, Rotary
+from regard.attention.short import short_attention
 from regard.attention.sight import Sight
+from regard.attention.split import split_heads
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
 
@@ -117,8 +119,10 @@ class MultiHeadAttention(nn.Module):
         """Let positions look at another sequence, whose padding the penalties hide."""
         weight, bias = (part[: self.model_dim] for part in self._projection)
         (query,) = self._split(F.linear(inputs, weight, bias), parts=1)
-        if with_weights or self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
+        if with_weights:
             found = plain_attention(query, *memory, penalties=penalties, dropout=self._drop)
+        elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
+            found = self._short(query, *memory, penalties=penalties)
         else:
             found = fused_attention(query, *memory, penalties=penalties)
         return self._joined(found, with_weights=with_weights)
@@ -146,6 +150,8 @@ class MultiHeadAttention(nn.Module):
             only = sight.causal_only
             penalties = None if only else sight.penalties
             return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
+        if simple:
+            return self._short(query, keys, values, penalties=sight.penalties)
         found = plain_attention(
             query,
             keys,
@@ -157,12 +163,22 @@ class MultiHeadAttention(nn.Module):
         )
         return Attended(found.context, found.weights if with_weights else None)
 
-    def _split(self, projected: Float[Tensor, "batch time width"], *, parts: int) -> list[Tensor]:
+    def _short(
+        self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
+    ) -> Attended:
+        """Attend by batched products; on a CPU with the gradient by hand."""
+        if query.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            found = plain_attention(query, keys, values, penalties=penalties, dropout=self._drop)
+            return Attended(found.context, None)
+        share = self.dropout.p if self._drops else 0.0
+        context = short_attention(query, keys, values, penalties=penalties, dropout=share)
+        return Attended(context, None)
+
+    def _split(
+        self, projected: Float[Tensor, "batch time width"], *, parts: int
+    ) -> tuple[Tensor, ...]:
         """Return the parts, each as [batch, heads, time, head_dim]."""
-        batch, time, _ = projected.shape
-        split = projected.view(batch, time, parts, self.heads, self.model_dim // self.heads)
-        # One copy into the order that batched products want, instead of one for each of them.
-        return list(split.permute(2, 0, 3, 1, 4).contiguous().unbind(0))
+        return split_heads(projected, parts=parts, heads=self.heads)
 
     def _joined(self, attended: Attended, *, with_weights: bool = True) -> Attended:
         """Set the heads side by side again and mix them: [batch, target, model_dim]."""

@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.attention.dropout import Dropout
 from regard.base.shapes import Float, Tensor
+from regard.transformer.rectified import rectified_dropout
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,  # Ba et al. 2016
@@ -72,9 +73,16 @@ class FeedForward(nn.Module):
         self, features: Float[Tensor, "batch time model_dim"]
     ) -> Float[Tensor, "batch time model_dim"]:
         """Return the change at each position."""
-        active = ACTIVATIONS[self.activation](self.inner(features))
-        change: Tensor = self.outer(self.dropout(active))
+        change: Tensor = self.outer(self._active(self.inner(features)))
         return change
+
+    def _active(self, inner: Tensor) -> Tensor:
+        """Return the activation, in training with a part of it dropped."""
+        drops = self.training and self.dropout.p > 0
+        if self.activation == "relu" and drops and inner.device.type == "cpu":
+            return rectified_dropout(inner, dropout=self.dropout.p)
+        dropped: Tensor = self.dropout(ACTIVATIONS[self.activation](inner))
+        return dropped
 
 
 class RecurrentUnit(nn.Module):
