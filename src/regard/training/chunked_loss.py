@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.training.loss import LossSum
@@ -27,9 +28,10 @@ def chunked_token_loss(
     rows: int = ROWS,
 ) -> LossSum:
     """Return what `token_loss` returns for the projection x W^T + b, without holding all logits."""
-    objective, nats = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
-        features[mask], weight, bias, expected[mask], smoothing, rows
-    )
+    with torch.autocast(features.device.type, enabled=False):  # sums need all their bits
+        objective, nats = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
+            features[mask].to(weight.dtype), weight, bias, expected[mask], smoothing, rows
+        )
     return LossSum(objective, nats)
 
 
@@ -58,19 +60,18 @@ class _ChunkedLoss(torch.autograd.Function):
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = features.new_zeros(()), features.new_zeros(())
-        logits = features.new_empty(min(rows, len(features)), vocab)
-        probabilities = torch.empty_like(logits)
+        held = features.new_empty(min(rows, len(features)), vocab)
         for start in range(0, len(features), rows):
             chunk, symbols = features[start : start + rows], expected[start : start + rows, None]
-            x, p = logits[: len(chunk)], probabilities[: len(chunk)]
-            torch.mm(chunk, weight.T, out=x)
+            p = torch.mm(chunk, weight.T, out=held[: len(chunk)])
             if bias is not None:
-                x += bias
-            torch.softmax(x, dim=-1, out=p)
-            losses = _negative_logs(x, p, symbols)
+                p += bias
+            logits = p.gather(1, symbols).squeeze(1)
+            torch.softmax(p, dim=-1, out=p)  # in place: from here on the logits are gone
+            losses = _negative_logs(p, chunk, weight, bias, symbols)
             nats += losses.sum()
             if smoothing:
-                lse = losses + x.gather(1, symbols).squeeze(1)
+                lse = losses + logits
                 means = chunk @ weight_mean + bias_mean
                 objective += ((1 - smoothing) * losses + smoothing * (lse - means)).sum()
             if not any(wanted):
@@ -99,12 +100,14 @@ class _ChunkedLoss(torch.autograd.Function):
         return (*scaled, None, None, None)
 
 
-def _negative_logs(logits: Tensor, probabilities: Tensor, symbols: Tensor) -> Tensor:
+def _negative_logs(
+    probabilities: Tensor, features: Tensor, weight: Tensor, bias: Tensor | None, symbols: Tensor
+) -> Tensor:
     """Return -log p(y) of each row; where p(y) is too small to be exact, from the logits again."""
     found = probabilities.gather(1, symbols).squeeze(1)
     losses = -found.log()
     vague = found < 1e-30
     if bool(vague.any()):
-        rows = logits[vague]
-        losses[vague] = rows.logsumexp(dim=-1) - rows.gather(1, symbols[vague]).squeeze(1)
+        logits = F.linear(features[vague], weight, bias)
+        losses[vague] = logits.logsumexp(dim=-1) - logits.gather(1, symbols[vague]).squeeze(1)
     return losses
