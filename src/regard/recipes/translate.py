@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,6 +19,7 @@ from regard.batching.resegment import Resegmenter, SamplingEncoder
 from regard.corpora.pair import SentencePair
 from regard.models.build import build_translator
 from regard.models.extend import freeze, load_extended
+from regard.models.translator import Translator
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
@@ -26,12 +28,15 @@ from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.translation import TranslationRecipe
+from regard.settings.translation import TrainingSettings, TranslationRecipe
 from regard.training.averaging import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Validation, fit
+from regard.training.loss import LossSum
+from regard.training.precision import computing_in
 from regard.training.progress import Observer, Observers
 from regard.training.schedule import learning_rate
+from regard.transformer.recompute import recompute_layers
 
 VALIDATION_TOKENS = 4_096
 LEAST_BLEU = 1.0
@@ -90,14 +95,7 @@ def train_translator(
         optimizer=torch.optim.AdamW(
             model.parameters(), betas=(0.9, 0.98), weight_decay=settings.weight_decay, fused=True
         ),
-        loss_sum=partial(
-            training_loss,
-            model,
-            smoothing=settings.label_smoothing,
-            coverage=settings.coverage,
-            word_dropout=settings.word_dropout,
-            r_drop=settings.r_drop,
-        ),
+        loss_sum=_loss(model, settings),
         batches_from=_batches(recipe, train, _resegmenter(recipe, translator, splits.train, train)),
         learning_rate=partial(
             learning_rate,
@@ -158,6 +156,28 @@ def validate(
         # A BLEU near zero is chance: until it means something, the loss decides.
         value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
     )
+
+
+def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch], LossSum]:
+    """Return the loss of a batch, computed as the settings ask for."""
+    if settings.recompute:
+        recompute_layers(model)
+    if settings.compile:
+        model.compile(dynamic=True)
+    within = computing_in(settings.precision)
+
+    def loss_sum(batch: Batch) -> LossSum:
+        with within():
+            return training_loss(
+                model,
+                batch,
+                smoothing=settings.label_smoothing,
+                coverage=settings.coverage,
+                word_dropout=settings.word_dropout,
+                r_drop=settings.r_drop,
+            )
+
+    return loss_sum
 
 
 def _batches(

@@ -136,6 +136,13 @@ class TrainingSettings(Settings):
     ema: float = Field(
         0.0, ge=0, lt=1, description="decay of a moving average that is kept for use; 0: none"
     )
+    recompute: bool = Field(
+        False, description="compute layers twice instead of keeping their results: for long input"
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="of products; bf16 where the processor has it"
+    )
+    compile: bool = Field(False, description="by torch.compile; takes minutes before it pays")
     tensorboard: bool = False
 
     @model_validator(mode="after")

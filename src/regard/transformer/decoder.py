@@ -20,6 +20,8 @@ from regard.base.results import Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.block import FeedForward, RecurrentUnit, Residual
 from regard.transformer.embedded import Embedded
+from regard.transformer.recompute import recomputed
+from regard.transformer.shared_memory import look_across, owners_of
 
 LayerPast = KeysValues | LinearState | Float[Tensor, "batch model_dim"]
 
@@ -31,6 +33,8 @@ class DecoderState(NamedTuple):
     memory: tuple[KeysValues, ...]
     penalties: Float[Tensor, "batch 1 1 source"] | None
     read: int
+    width: int = 1
+    """How many rows there are for each sentence of the memory."""
 
 
 class LayerOutput(NamedTuple):
@@ -86,8 +90,12 @@ class DecoderLayer(nn.Module):
                 inputs, sight, past=past, start=start, with_weights=with_own
             )
         features = self.around_own.leave(features, change)
-        change, across_weights = self.across.across(
-            self.around_across.enter(features), memory, penalties, with_weights=with_across
+        change, across_weights = look_across(
+            self.across,
+            self.around_across.enter(features),
+            memory,
+            penalties,
+            with_weights=with_across,
         )
         features = self.around_across.leave(features, change)
         change = self.feed_forward(self.around_feed_forward.enter(features))
@@ -116,6 +124,7 @@ class TransformerDecoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
+        self.recompute = False
         self.alignment_layer = alignment_layer % len(layers)
         self.slopes: Tensor | None
         self.register_buffer("slopes", slopes, persistent=False)
@@ -167,12 +176,19 @@ class TransformerDecoder(nn.Module):
 
     def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
         """Return the state of these rows of the batch, in this order."""
-        penalties = state.penalties
+        sentences, width = owners_of(
+            rows, width=state.width, sentences=state.memory[0].keys.shape[0]
+        )
+        memory, penalties = state.memory, state.penalties
+        if sentences is not None:
+            memory = tuple(_rows_of_keys(part, sentences) for part in memory)
+            penalties = None if penalties is None else penalties.index_select(0, sentences)
         return DecoderState(
             past=tuple(_rows_of(part, rows) for part in state.past),
-            memory=tuple(_rows_of_keys(part, rows) for part in state.memory),
-            penalties=None if penalties is None else penalties.index_select(0, rows),
+            memory=memory,
+            penalties=penalties,
             read=state.read,
+            width=width,
         )
 
     def _read(
@@ -196,7 +212,7 @@ class TransformerDecoder(nn.Module):
         )
         outputs = []
         for number, layer in enumerate(self._layers()):
-            output = layer(
+            output = recomputed(layer, wanted=self.recompute)(
                 features,
                 sight,
                 state.memory[number],

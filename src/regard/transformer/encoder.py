@@ -13,6 +13,7 @@ from regard.base.results import Encoded
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.transformer.block import FeedForward, Residual
 from regard.transformer.embedded import Embedded
+from regard.transformer.recompute import recomputed
 
 
 class EncoderLayer(nn.Module):
@@ -68,6 +69,7 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
+        self.recompute = False
         self.slopes: Tensor | None
         self.register_buffer("slopes", slopes, persistent=False)
 
@@ -100,7 +102,8 @@ class TransformerEncoder(nn.Module):
         )
         found = []
         for layer in self.layers:
-            features, weights = layer(features, sight, with_weights=with_weights)
+            run = recomputed(layer, wanted=self.recompute)
+            features, weights = run(features, sight, with_weights=with_weights)
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
