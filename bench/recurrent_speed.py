@@ -24,12 +24,19 @@ import sys
 import time
 from pathlib import Path
 
+from contestants.pieces import (
+    corpus_settings,
+    read_pairs,
+    training_settings,
+    write_pieces,
+    write_vocabulary,
+)
 from regard.corpora.lines import read_lines
 from regard.text.build import train_tokenizer
 from result import write_result
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k" / "raw"
-VOCABULARY, SIDE_TOKENS, SPECIALS = 8_000, 2_048, 4
+VOCABULARY, SIDE_TOKENS = 8_000, 2_048
 REPORT = re.compile(r"(?:Step|step)\s+(\d+)/.*?([\d.]+)/\s*([\d.]+) tok/s")
 
 Speeds = dict[str, list[float]]
@@ -92,11 +99,8 @@ def prepare(work: Path) -> None:
             continue
         lines = read_lines(DATA / f"train.{side}.gz")
         tokenizer = train_tokenizer(lines, kind="sentencepiece", size=VOCABULARY)
-        # Ids as words: what a piece looks like does not matter to the speed.
-        ids = [[f"p{number}" for number in tokenizer.encode(line)] for line in lines]
-        (work / f"train.{side}").write_text("".join(f"{' '.join(row)}\n" for row in ids))
-        known = [f"p{number}\t1\n" for number in range(SPECIALS, tokenizer.size)]
-        (work / f"vocab.{side}").write_text("".join(known))
+        write_pieces(work / f"train.{side}", map(tokenizer.encode, lines))
+        write_vocabulary(work / f"vocab.{side}", tokenizer.size)
 
 
 def own_speed(given: argparse.Namespace) -> float:
@@ -114,11 +118,7 @@ def own_speed(given: argparse.Namespace) -> float:
 
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
-    sides = [
-        [[int(word[1:]) for word in line.split()] for line in read_lines(given.work / f"train.{s}")]
-        for s in ("en", "de")
-    ]
-    examples = [Example(*pair) for pair in zip(*sides, strict=True)]
+    examples = [Example(*pair) for pair in read_pairs(given.work)]
     settings = RecurrentSettings.model_validate(
         {
             "hidden": 512,
@@ -168,6 +168,7 @@ def run_opennmt(name: str, given: argparse.Namespace) -> float:
         _data(given)
         | _training(given)
         | {
+            "report_every": 1,
             "save_model": str(given.work / "opennmt-model"),
             "encoder_type": "brnn",
             "decoder_type": "rnn",
@@ -194,10 +195,7 @@ def run_eole(name: str, given: argparse.Namespace) -> float:
         _data(given)
         | {
             "report_every": 1,
-            "training": {
-                key: value for key, value in _training(given).items() if key != "report_every"
-            }
-            | {"model_path": str(given.work / "eole-model")},
+            "training": _training(given) | {"model_path": str(given.work / "eole-model")},
             "model": {
                 "architecture": "custom",
                 "input_feed": 1,
@@ -218,37 +216,12 @@ def run_eole(name: str, given: argparse.Namespace) -> float:
 
 
 def _data(given: argparse.Namespace) -> dict[str, object]:
-    paths = {"path_src": str(given.work / "train.en"), "path_tgt": str(given.work / "train.de")}
-    return {
-        "data": {"corpus_1": paths | {"transforms": [], "weight": 1}},
-        "src_vocab": str(given.work / "vocab.en"),
-        "tgt_vocab": str(given.work / "vocab.de"),
-        "src_vocab_size": VOCABULARY,
-        "tgt_vocab_size": VOCABULARY,
-        "vocab_size_multiple": 1,
-        "overwrite": True,
-        "seed": 1,
-    }
+    sides = {"src_vocab": str(given.work / "vocab.en"), "tgt_vocab": str(given.work / "vocab.de")}
+    return corpus_settings(given.work, size=VOCABULARY) | sides
 
 
 def _training(given: argparse.Namespace) -> dict[str, object]:
-    return {
-        "train_steps": given.updates,
-        "report_every": 1,
-        "save_checkpoint_steps": 10 * given.updates,
-        "valid_steps": 10 * given.updates,
-        "batch_type": "tokens",
-        "batch_size": SIDE_TOKENS,
-        "normalization": "tokens",
-        "num_workers": 0,
-        "world_size": 1,
-        "gpu_ranks": [],
-        "optim": "adam",
-        "adam_beta2": 0.98,
-        "learning_rate": 0.001,
-        "max_grad_norm": 1.0,
-        "dropout": [0.1],
-    }
+    return training_settings(updates=given.updates, side_tokens=SIDE_TOKENS, dropout=0.1)
 
 
 def _write_config(path: Path, settings: dict[str, object]) -> str:

@@ -26,7 +26,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contestants.protocol import ANSWER, SIZES, VOCABULARY, read_pairs
+from contestants.pieces import read_pairs, write_pieces, write_vocabulary
+from contestants.protocol import ANSWER, SIZES, VOCABULARY
 from regard.corpora.lines import read_lines
 from regard.text.build import train_tokenizer
 from regard.training import allocator
@@ -34,7 +35,6 @@ from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CONTESTANTS = Path(__file__).parent / "contestants"
-SPECIALS = 4
 SIDE = 2048
 # What `keep_memory` tells glibc, as glibc reads it from the environment.
 ALLOCATOR = {
@@ -98,10 +98,8 @@ def prepare(data: Path, work: Path) -> None:
     lines = {side: read_lines(data / f"train.lc.norm.tok.{side}.gz") for side in ("en", "de")}
     tokenizer = train_tokenizer([*lines["en"], *lines["de"]], kind="sentencepiece", size=VOCABULARY)
     for side, texts in lines.items():
-        ids = [[f"p{number}" for number in tokenizer.encode(text)] for text in texts]
-        (work / f"train.{side}").write_text("".join(f"{' '.join(row)}\n" for row in ids))
-    known = [f"p{number}\t1\n" for number in range(SPECIALS, tokenizer.size)]
-    (work / "vocab").write_text("".join(known))
+        write_pieces(work / f"train.{side}", map(tokenizer.encode, texts))
+    write_vocabulary(work / "vocab", tokenizer.size)
 
 
 def measure(size: str, given: argparse.Namespace, peaks: list[float]) -> list[Contestant]:

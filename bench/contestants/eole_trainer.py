@@ -14,16 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from protocol import (
-    BETAS,
-    CLIP,
-    LEARNING_RATE,
-    SIDE_TOKENS,
-    SIZES,
-    VOCABULARY,
-    answer,
-    orders,
-)
+from pieces import corpus_settings, training_settings
+from protocol import SIDE_TOKENS, SIZES, VOCABULARY, answer, orders
 
 MANY = 1_000_000
 
@@ -31,35 +23,16 @@ MANY = 1_000_000
 def settings_of(work: Path, size: str) -> dict[str, Any]:
     """Return eole's settings of the same model and the same training."""
     sizes = SIZES[size]
-    paths = {"path_src": str(work / "train.en"), "path_tgt": str(work / "train.de")}
-    return {
-        "data": {"corpus_1": paths | {"transforms": [], "weight": 1}},
+    dropout = float(sizes["dropout"])
+    training = training_settings(updates=MANY, side_tokens=SIDE_TOKENS, dropout=dropout)
+    return corpus_settings(work, size=VOCABULARY) | {
         "src_vocab": str(work / "vocab"),
         "share_vocab": True,
-        "src_vocab_size": VOCABULARY,
-        "tgt_vocab_size": VOCABULARY,
-        "vocab_size_multiple": 1,
-        "overwrite": True,
-        "seed": 1,
         "report_every": MANY,
-        "training": {
-            "train_steps": MANY,
-            "save_checkpoint_steps": MANY,
-            "valid_steps": MANY,
-            "batch_type": "tokens",
-            "batch_size": SIDE_TOKENS,
-            "normalization": "tokens",
-            "num_workers": 0,
-            "world_size": 1,
-            "gpu_ranks": [],
+        "training": training
+        | {
             "compute_dtype": "fp32",
-            "optim": "adam",
-            "adam_beta1": BETAS[0],
-            "adam_beta2": BETAS[1],
-            "learning_rate": LEARNING_RATE,
-            "max_grad_norm": CLIP,
-            "dropout": [sizes["dropout"]],
-            "attention_dropout": [sizes["dropout"]],
+            "attention_dropout": [dropout],
             "model_path": str(work / "eole-model"),
         },
         "model": {

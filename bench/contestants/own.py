@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, read_pairs, serve
+from pieces import read_pairs
+from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, serve
 
 from regard.batching.batch import Example
 from regard.batching.order import BatchOrder, Position, iterate

@@ -6,6 +6,7 @@ python plain_loop.py FOLDER SIZE THREADS marian|torch
 from __future__ import annotations
 
 import math
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,25 +14,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from protocol import (
-    BEGIN,
-    BETAS,
-    CLIP,
-    END,
-    LEARNING_RATE,
-    PAD,
-    SIZES,
-    VOCABULARY,
-    Pair,
-    bucketed,
-    padded,
-    read_pairs,
-    serve,
-)
+from pieces import Pair, read_pairs
+from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, serve
 from torch import Tensor, nn
 
 Sizes = dict[str, Any]
 LONGEST = 512
+PAD, BEGIN, END = 0, 2, 3
 
 
 def marian(sizes: Sizes) -> tuple[nn.Module, Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]]:
@@ -130,6 +119,29 @@ def torch_transformer(
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=PAD)
 
     return TorchTranslator(sizes), loss
+
+
+def bucketed(pairs: list[Pair]) -> Iterator[list[Pair]]:
+    """Yield batches of like length without end, each of at most so many tokens a side."""
+    shuffled = random.Random(1)
+    while True:
+        shuffled.shuffle(pairs)
+        batches: list[list[Pair]] = [[]]
+        longest = 0
+        for pair in sorted(pairs, key=lambda pair: max(map(len, pair))):
+            longest = max(longest, *(len(side) + 1 for side in pair))
+            if batches[-1] and longest * (len(batches[-1]) + 1) > SIDE_TOKENS:
+                batches.append([])
+                longest = max(len(side) + 1 for side in pair)
+            batches[-1].append(pair)
+        shuffled.shuffle(batches)
+        yield from batches
+
+
+def padded(rows: list[list[int]]) -> list[list[int]]:
+    """Return rows of ids, padded to one length."""
+    longest = max(len(row) for row in rows)
+    return [row + [PAD] * (longest - len(row)) for row in rows]
 
 
 def tensors(batch: list[Pair]) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,7 +6,6 @@ with the target tokens it learned from, the seconds it took and its peak memory.
 
 from __future__ import annotations
 
-import random
 import re
 import sys
 import time
@@ -15,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 
 VOCABULARY, SIDE_TOKENS = 8_000, 4_096
-PAD, BEGIN, END = 0, 2, 3
 CLIP, BETAS, LEARNING_RATE = 1.0, (0.9, 0.98), 1e-3
 ANSWER = "answer:"
 
@@ -24,8 +22,6 @@ SIZES = {
     "tiny": {"layers": 4, "model_dim": 128, "heads": 4, "feed_forward": 256, "dropout": 0.3},
     "base": {"layers": 6, "model_dim": 512, "heads": 8, "feed_forward": 2048, "dropout": 0.1},
 }
-
-Pair = tuple[list[int], list[int]]
 
 
 def orders() -> Iterator[int]:
@@ -50,35 +46,3 @@ def serve(updates: Iterator[int]) -> None:
         began = time.perf_counter()
         tokens = sum(islice(updates, count))
         answer(tokens, time.perf_counter() - began)
-
-
-def read_pairs(work: Path) -> list[Pair]:
-    """Return the sentence pairs as ids, without begin and end marks."""
-    sides = [
-        [[int(word[1:]) for word in line.split()] for line in (work / f"train.{side}").open()]
-        for side in ("en", "de")
-    ]
-    return list(zip(*sides, strict=True))
-
-
-def bucketed(pairs: list[Pair]) -> Iterator[list[Pair]]:
-    """Yield batches of like length without end, each of at most so many tokens a side."""
-    shuffled = random.Random(1)
-    while True:
-        shuffled.shuffle(pairs)
-        batches: list[list[Pair]] = [[]]
-        longest = 0
-        for pair in sorted(pairs, key=lambda pair: max(map(len, pair))):
-            longest = max(longest, *(len(side) + 1 for side in pair))
-            if batches[-1] and longest * (len(batches[-1]) + 1) > SIDE_TOKENS:
-                batches.append([])
-                longest = max(len(side) + 1 for side in pair)
-            batches[-1].append(pair)
-        shuffled.shuffle(batches)
-        yield from batches
-
-
-def padded(rows: list[list[int]]) -> list[list[int]]:
-    """Return rows of ids, padded to one length."""
-    longest = max(len(row) for row in rows)
-    return [row + [PAD] * (longest - len(row)) for row in rows]
