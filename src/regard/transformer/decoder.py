@@ -72,7 +72,7 @@ class DecoderLayer(nn.Module):
         features: Float[Tensor, "batch target model_dim"],
         sight: Sight,
         memory: KeysValues,
-        penalties: Float[Tensor, "batch 1 1 source"] | None,
+        penalties: Float[Tensor, "sentences 1 1 source"] | None,
         *,
         past: LayerPast | None,
         start: int,

@@ -41,7 +41,7 @@ def look_across(
     attention: MultiHeadAttention,
     inputs: Float[Tensor, "rows target model_dim"],
     memory: KeysValues,
-    penalties: Float[Tensor, "batch 1 1 source"] | None,
+    penalties: Float[Tensor, "sentences 1 1 source"] | None,
     *,
     with_weights: bool = False,
 ) -> Attended:
