@@ -129,3 +129,66 @@ def test_more_columns_needed(tmp_path: Path) -> None:
 def test_number_of_files(count: int) -> None:
     with pytest.raises(SettingsError, match=rf"one TSV file or .* two line files.*; {count} files"):
         read_pairs([Path("x")] * count)
+
+
+TMX = """<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="de"><seg>ein <hi>Hund</hi></seg></tuv><tuv xml:lang="en"><seg>a
+ dog</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>alone</seg></tuv></tu></body></tmx>"""
+PO = """msgid ""
+msgstr "Language: de"
+
+msgid "a dog"
+msgstr "ein Hund"
+
+#, fuzzy
+msgid "a cat"
+msgstr "ein Hund"
+
+msgid "alone"
+msgstr ""
+"""
+XLIFF = """<xliff version="1.2"><file><body><trans-unit id="1"><source>a <x id="1"/>dog</source>
+<target>ein <x id="1"/>Hund</target></trans-unit>
+<trans-unit id="2"><source>alone</source></trans-unit></body></file></xliff>"""
+JSONL = '{"source": "a dog", "target": "ein Hund"}\n\n'
+HUGGING_FACE = '{"translation": {"en": "a dog", "de": "ein Hund"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.tmx", TMX),
+        ("pairs.po", PO),
+        ("pairs.xlf", XLIFF),
+        ("pairs.jsonl", JSONL),
+        ("pairs.ndjson", HUGGING_FACE),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_documents_with_both_languages(
+    tmp_path: Path, name: str, content: str, compressed: bool
+) -> None:
+    data = content.encode()
+    path = tmp_path / (f"{name}.gz" if compressed else name)
+    path.write_bytes(gzip.compress(data) if compressed else data)
+    assert read_pairs([path]) == [SentencePair("a dog", "ein Hund")]
+    with pytest.raises(DataError, match="has 2 words, more than the 1 allowed"):
+        read_pairs([path], max_words=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        pytest.param("x.tmx", "<tmx>", r"x\.tmx, line 1: not well-formed XML", id="XML"),
+        pytest.param("x.po", 'msgid "a"\nmsgstr ""\n', "holds no translated sentence", id="none"),
+        pytest.param("x.jsonl", '{"source": "a"}\n', "line 1: the line has no source and", id="no"),
+        pytest.param("x.jsonl", "a\n", "x.jsonl, line 1: not valid JSON", id="JSON"),
+    ],
+)
+def test_documents_that_cannot_be_used(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_pairs([tmp_path / name])

@@ -1,4 +1,4 @@
-"""Sentence pairs from two line files or from one file with tabs."""
+"""Sentence pairs from two line files, from one file with tabs, or from a document with both."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.base.errors import DataError, SettingsError
+from regard.corpora.documents.pairs import document_pairs, holds_pairs
 from regard.corpora.lines import read_lines
 from regard.corpora.pair import SentencePair
 from regard.corpora.pharaoh import check_links, read_alignments
@@ -14,7 +15,12 @@ MAX_WORDS = 5_000
 
 
 def read_pairs(paths: Sequence[Path], *, max_words: int = MAX_WORDS) -> list[SentencePair]:
-    """Read sentence pairs from two line files (source, target) or from one TSV file."""
+    """Read sentence pairs from two line files (source, target) or from one file with both.
+
+    One file is TSV, or by its ending TMX, PO, XLIFF or JSON lines.
+    """
+    if len(paths) == 1 and holds_pairs(paths[0]):
+        return read_units(paths[0], max_words=max_words)
     if len(paths) == 1:
         return read_tsv(paths[0], max_words=max_words)
     if len(paths) == 2:
@@ -72,6 +78,16 @@ def read_tsv(
                     remedy="Fill it in or remove the line.",
                 )
             _check_length(text, path=path, line=number, max_words=max_words)
+        pairs.append(SentencePair(*sides))
+    return pairs
+
+
+def read_units(path: Path, *, max_words: int = MAX_WORDS) -> list[SentencePair]:
+    """Read the translated units of a TMX, PO, XLIFF or JSONL file."""
+    pairs = []
+    for line, *sides in document_pairs(path):
+        for text in sides:
+            _check_length(text, path=path, line=line, max_words=max_words)
         pairs.append(SentencePair(*sides))
     return pairs
 

@@ -131,7 +131,7 @@ def _pair(
             raise DataError(
                 f"the target language is unclear: the memory has {', '.join(found) or 'none'}",
                 path=path,
-                remedy="Name it, as --target-language de.",
+                remedy="Name it, as --target-language de, or leave only two languages in the file.",
             )
         target = others[0]
     return source, target
