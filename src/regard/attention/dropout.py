@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.attention.by_hand import by_hand
 from regard.base.shapes import Float, Int, Tensor
 
 LEVELS = 1 << 16
@@ -34,7 +35,7 @@ class Dropout(nn.Module):
         """Return the input, in training with a part of it zeroed."""
         if not self.training or self.p == 0:
             return inputs
-        if inputs.device.type != "cpu":
+        if not by_hand(inputs):
             return F.dropout(inputs, self.p)
         dropped: Tensor = _Dropped.apply(inputs, None, self.p)  # type: ignore[no-untyped-call]
         return dropped
@@ -43,7 +44,7 @@ class Dropout(nn.Module):
         self, residual: Float[Tensor, "*shape"], inputs: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
         """Return residual + dropout(input), in one pass where that is possible."""
-        if not self.training or self.p == 0 or inputs.device.type != "cpu":
+        if not self.training or self.p == 0 or not by_hand(inputs):
             plain: Tensor = residual + self(inputs)
             return plain
         joined: Tensor = _Dropped.apply(inputs, residual, self.p)  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.attention.by_hand import by_hand
 from regard.attention.dropout import Dropout
 from regard.attention.kernels import fused_attention, plain_attention
 from regard.attention.linear import (
@@ -167,7 +168,7 @@ class MultiHeadAttention(nn.Module):
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
     ) -> Attended:
         """Attend by batched products; on a CPU with the gradient by hand."""
-        if query.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        if not by_hand(query) or torch.is_autocast_enabled("cpu"):
             found = plain_attention(query, keys, values, penalties=penalties, dropout=self._drop)
             return Attended(found.context, None)
         share = self.dropout.p if self._drops else 0.0

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import torch
 
+from regard.attention.by_hand import by_hand
 from regard.base.shapes import Bool, Float, Int, Tensor
 
 
@@ -29,7 +30,7 @@ def memory_penalties(
     mask: Bool[Tensor, "batch source"], *, dtype: torch.dtype
 ) -> Float[Tensor, "batch 1 1 source"] | None:
     """Return the penalties of padding, for all heads and queries; None without padding."""
-    if mask.device.type == "cpu" and bool(mask.all()):  # elsewhere asking would cost a pause
+    if by_hand(mask) and bool(mask.all()):  # elsewhere asking would cost a pause
         return None
     return penalties_of(mask, dtype=dtype)[:, None, None, :]
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from regard.attention.by_hand import by_hand
 from regard.base.shapes import Float, Tensor
 
 
@@ -14,10 +15,18 @@ def split_heads(
     projected: Float[Tensor, "batch time width"], *, parts: int, heads: int
 ) -> tuple[Float[Tensor, "batch heads time head_dim"], ...]:
     """Return the parts (queries, keys, values), each split into heads."""
+    if not by_hand(projected):
+        return _split(projected, parts, heads)
     found: tuple[Tensor, ...] = _SplitHeads.apply(  # type: ignore[no-untyped-call]
         projected, parts, heads
     )
     return found
+
+
+def _split(projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    batch, time, width = projected.shape
+    split = projected.view(batch, time, parts, heads, width // (parts * heads))
+    return split.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 
 
 class _SplitHeads(torch.autograd.Function):
@@ -28,8 +37,7 @@ class _SplitHeads(torch.autograd.Function):
         batch, time, width = projected.shape
         ctx.shape = (batch, time, parts, heads, width // (parts * heads))
         ctx.set_materialize_grads(False)
-        split = projected.view(ctx.shape).permute(2, 0, 3, 1, 4).contiguous()
-        return split.unbind(0)
+        return _split(projected, parts, heads)
 
     @staticmethod
     @once_differentiable

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.attention.by_hand import by_hand
 from regard.attention.dropout import Dropout
 from regard.base.shapes import Float, Tensor
 from regard.transformer.rectified import rectified_dropout
@@ -79,7 +80,7 @@ class FeedForward(nn.Module):
     def _active(self, inner: Tensor) -> Tensor:
         """Return the activation, in training with a part of it dropped."""
         drops = self.training and self.dropout.p > 0
-        if self.activation == "relu" and drops and inner.device.type == "cpu":
+        if self.activation == "relu" and drops and by_hand(inner):
             return rectified_dropout(inner, dropout=self.dropout.p)
         dropped: Tensor = self.dropout(ACTIVATIONS[self.activation](inner))
         return dropped
