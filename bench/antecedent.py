@@ -1,12 +1,13 @@
 """Does encoder self-attention find the noun that "it" stands for?
 
-    python bench/antecedent.py [--steps 2500] [--runs runs/bench/antecedent]
+    python bench/antecedent.py [--steps 2500] [--runs runs/bench/antecedent] [--test-only]
 
 Trains a small Transformer on sentences of the grammar, half of them with a pronoun whose noun only
 the adjective tells ("... because it was too tired / too wide"). Nothing but the German translation
 (er, sie or es) teaches it the noun. On validation sentences the encoder head is chosen whose most
 attended word from the pronoun is most often the gold antecedent; the share on test sentences goes
-to results/antecedent.json, beside what guessing would give. A stopped training is continued.
+to results/antecedent.json, beside what guessing would give. A stopped training is continued, or
+with --test-only taken as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +35,12 @@ from regard.pictures.arcs import Gaze, draw_arcs
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits
 from regard.recipes.evaluate import evaluate
-from regard.recipes.loaded import LoadedTranslator
+from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.resume import finish_or_start, limits_of
 from regard.recipes.translate import train_translator
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
+from regard.training.checkpoint import read_state
 from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "antecedent.png"
@@ -49,10 +52,11 @@ SETTINGS = [
     "tokenizer.kind=word",
     "tokenizer.shared=false",
     "model.tie=target",
+    "model.layers=3",
     "model.decoder_layers=1",
     "model.norm_placement=pre",
     "model.dropout=0.1",
-    "batches.tokens=2048",
+    "batches.tokens=1024",
     "training.schedule=cosine",
     "training.learning_rate=0.002",
     "training.warmup=200",
@@ -91,10 +95,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--steps", type=int, default=2_500)
     options.add_argument("--runs", type=Path, default=Path("runs/bench/antecedent"))
+    options.add_argument("--test-only", action="store_true", help="of the best model so far")
     given = options.parse_args()
-    splits = Splits(**{split: half_with_pronouns(split, size) for split, size in SIZES.items()})
-    model = train(splits, given.runs, steps=given.steps)
-    valid, test = (list(cases(model, part)) for part in (splits.valid, splits.test))
+    if not given.test_only:
+        train(given.runs, steps=given.steps)
+    model = load(given.runs)
+    pairs = {split: half_with_pronouns(split, SIZES[split]) for split in ("valid", "test")}
+    valid, test = (list(cases(model, part)) for part in pairs.values())
     shares = np.mean([case.chosen == case.noun for case in valid], axis=0)
     layer, head = (int(place) for place in np.unravel_index(shares.argmax(), shares.shape))
     figures = {
@@ -110,7 +117,8 @@ def main() -> None:
         "cases_contested": sum(rivals(case) > 1 for case in test),
         "layer": layer + 1,
         "head": head + 1,
-        "bleu": evaluate(model, splits.test[:200], beam=1).bleu.value,
+        "bleu": evaluate(model, pairs["test"], beam=1).bleu.value,
+        "updates": read_state(given.runs / "best")["progress"]["step"],
     }
     figures = {name: round(value, 4) for name, value in figures.items()}
     draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
@@ -120,6 +128,7 @@ def main() -> None:
         "settings": SETTINGS,
     }
     command = f"OMP_NUM_THREADS=1 python bench/antecedent.py --steps {given.steps}"
+    command += " --test-only" if given.test_only else ""
     path = write_result("antecedent", figures, command=command, notes=notes)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
@@ -133,15 +142,16 @@ def half_with_pronouns(split: Split, size: int) -> list[SentencePair]:
     return found + [pair for pair in drawn if not pair.antecedents][: size - len(found)]
 
 
-def train(splits: Splits, folder: Path, *, steps: int) -> LoadedTranslator:
-    """Train or continue; return the best model."""
+def train(folder: Path, *, steps: int) -> None:
+    """Train or continue."""
     recipe = expect(
         find_recipe("transformer-tiny", overrides=[*SETTINGS, f"training.steps={steps}"]),
         TranslationRecipe,
     )
     run = finish_or_start(folder, recipe)
+    splits = Splits(**{split: half_with_pronouns(split, size) for split, size in SIZES.items()})
     with TrainingDisplay(Console(), limits_of(recipe.training), title="antecedent") as display:
-        return train_translator(recipe, run, splits=splits, observers=[display]).model
+        train_translator(recipe, run, splits=splits, observers=[display])
 
 
 def cases(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> Iterator[Case]:
@@ -171,13 +181,17 @@ def share_right(found: Sequence[Case], layer: int, head: int) -> float:
 def candidates(case: Case) -> list[int]:
     """Return the nouns before the pronoun that it could stand for, by number and kind alone."""
     words = case.pair.source.split()
-    plural = words[case.pronoun] == "they"
-    forms = {
-        noun.english_plural if plural else noun.english
-        for noun in Selection(lexicon(small=WORDS == "small")).all_nouns
-        if plural or noun.kind != "person"
-    }
+    forms = noun_forms(plural=words[case.pronoun] == "they")
     return [place for place, word in enumerate(words[: case.pronoun]) if word in forms]
+
+
+@cache
+def noun_forms(*, plural: bool) -> frozenset[str]:
+    """Return the nouns that "it" or "they" can stand for; "it" is never a person."""
+    nouns = Selection(lexicon(small=WORDS == "small")).all_nouns
+    if plural:
+        return frozenset(noun.english_plural for noun in nouns)
+    return frozenset(noun.english for noun in nouns if noun.kind != "person")
 
 
 def rivals(case: Case) -> int:

@@ -1,11 +1,11 @@
 """Sequences longer than any in training: how far each kind of position carries on.
 
-    python bench/length_extrapolation.py [--steps 2000] [--runs runs/bench/length-extrapolation]
+    python bench/length_extrapolation.py [--longest 20] [--steps 1500] [--batch 2000]
 
-The same small Transformer learns to copy sequences of up to 20 random symbols, once with each kind
-of position, and is tested on up to 40. The table of learned positions is as long as the longest
-test, so that nothing is refused; its rows beyond the training length were never trained. Writes
-results/length-extrapolation.json and the picture. A stopped training is continued.
+The same small Transformer learns to copy sequences of up to `longest` random symbols, once with
+each kind of position, and is tested on up to 40. The table of learned positions is as long as the
+longest test, so that nothing is refused; its rows beyond the training length were never trained.
+Writes results/length-extrapolation.json and the picture. A stopped training is continued.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from result import write_result
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "length-extrapolation.png"
 KINDS = get_args(TransformerSettings.model_fields["positions"].annotation)
 SYMBOLS = [first + second for first in "bdfgklmnpt" for second in "aeiou"]
-TRAINED, LENGTHS, SEQUENCES = 20, (5, 10, 15, 20, 25, 30, 35, 40), 100
+Shares = tuple[float, float]
+LENGTHS, SEQUENCES = (5, 10, 15, 20, 25, 30, 35, 40), 100
 SETTINGS = [
     "tokenizer.kind=word",
     "tokenizer.shared=false",
@@ -47,7 +48,6 @@ SETTINGS = [
     "model.dropout=0",
     f"model.max_length={max(LENGTHS) + 1}",
     f"batches.max_length={max(LENGTHS) + 1}",
-    "batches.tokens=2000",
     "training.schedule=cosine",
     "training.learning_rate=0.003",
     "training.warmup=100",
@@ -64,57 +64,68 @@ SETTINGS = [
 def main() -> None:
     """Train with each kind of position, test at every length, write the result and draw it."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=2_000)
+    options.add_argument("--longest", type=int, default=20, help="symbols in training")
+    options.add_argument("--steps", type=int, default=1_500)
+    options.add_argument("--batch", type=int, default=2_000, help="symbols of a batch")
     options.add_argument("--runs", type=Path, default=Path("runs/bench/length-extrapolation"))
     options.add_argument("--only", choices=KINDS, help="train just this kind")
     given = options.parse_args()
-    tokens: dict[str, dict[int, float]] = {}
-    whole: dict[str, dict[int, float]] = {}
+    changes = [f"training.steps={given.steps}", f"batches.tokens={given.batch}"]
+    found: dict[str, dict[int, Shares]] = {}
     for kind in [given.only] if given.only else KINDS:
-        model = train(kind, given.runs / kind, steps=given.steps)
-        found = {length: accuracies(model, length) for length in LENGTHS}
-        tokens[kind] = {length: shares[0] for length, shares in found.items()}
-        whole[kind] = {length: shares[1] for length, shares in found.items()}
-        print(kind, found, flush=True)
-    if given.only:
-        return
+        model = train(kind, given.runs / kind, longest=given.longest, changes=changes)
+        found[kind] = {length: accuracies(model, length) for length in LENGTHS}
+        print(kind, found[kind], flush=True)
+    if not given.only:
+        command = (
+            f"OMP_NUM_THREADS=1 python bench/length_extrapolation.py --longest {given.longest} "
+            f"--steps {given.steps} --batch {given.batch}"
+        )
+        report(found, longest=given.longest, command=command)
+
+
+def report(found: dict[str, dict[int, Shares]], *, longest: int, command: str) -> None:
+    """Write the result file and the picture."""
+    places = [(kind, length) for kind in found for length in LENGTHS]
     figures = {
-        **{f"accuracy_{k}_{n}": share for k, each in tokens.items() for n, share in each.items()},
-        **{f"exact_{k}_{n}": share for k, each in whole.items() for n, share in each.items()},
+        **{f"accuracy_{kind}_{length}": found[kind][length][0] for kind, length in places},
+        **{f"exact_{kind}_{length}": found[kind][length][1] for kind, length in places},
     }
     notes = {
         "accuracy": "share of symbols that are right at their place",
         "exact": "share of sequences that are right from first to last",
-        "learned": f"table of {max(LENGTHS) + 1} rows, of which {TRAINED + 1} were trained",
+        "learned": f"table of {max(LENGTHS) + 1} rows, of which {longest + 1} were trained",
         "sequences_a_length": SEQUENCES,
         "settings": SETTINGS,
     }
-    command = f"OMP_NUM_THREADS=1 python bench/length_extrapolation.py --steps {given.steps}"
     path = write_result("length-extrapolation", figures, command=command, notes=notes)
-    percent = {k: {n: 100 * share for n, share in each.items()} for k, each in tokens.items()}
+    percent = {
+        kind: {length: 100 * shares[0] for length, shares in each.items()}
+        for kind, each in found.items()
+    }
     draw_by_length(
         [Panel(label="symbols copied right, %", curves=percent, top=100.0)],
         PICTURE,
-        mark=(TRAINED, "longest in training"),
+        mark=(longest, "longest in training"),
     )
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 
-def train(kind: str, folder: Path, *, steps: int) -> LoadedTranslator:
+def train(kind: str, folder: Path, *, longest: int, changes: list[str]) -> LoadedTranslator:
     """Train or continue the model with one kind of position."""
-    overrides = [*SETTINGS, f"model.positions={kind}", f"training.steps={steps}"]
+    overrides = [*SETTINGS, f"model.positions={kind}", *changes]
     recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
     run = finish_or_start(folder, recipe)
     with TrainingDisplay(Console(), limits_of(recipe.training), title=kind) as display:
-        return train_translator(recipe, run, splits=copies(), observers=[display]).model
+        return train_translator(recipe, run, splits=copies(longest), observers=[display]).model
 
 
-def copies() -> Splits:
-    """Return sequences of up to the training length, each with itself as its translation."""
+def copies(longest: int) -> Splits:
+    """Return sequences of up to so many symbols, each with itself as its translation."""
     random = Random(1)
 
     def drawn(size: int) -> list[SentencePair]:
-        texts = [sequence(random, random.randint(1, TRAINED)) for _ in range(size)]
+        texts = [sequence(random, random.randint(1, longest)) for _ in range(size)]
         return [SentencePair(text, text) for text in texts]
 
     return Splits(train=drawn(30_000), valid=drawn(200), test=[])
@@ -125,7 +136,7 @@ def sequence(random: Random, length: int) -> str:
     return " ".join(random.choices(SYMBOLS, k=length))
 
 
-def accuracies(model: LoadedTranslator, length: int) -> tuple[float, float]:
+def accuracies(model: LoadedTranslator, length: int) -> Shares:
     """Return the shares of symbols and of whole sequences that are copied right."""
     random = Random(1_000 + length)
     texts = [sequence(random, length) for _ in range(SEQUENCES)]

@@ -61,7 +61,7 @@ def _by_length(panels: Sequence[Panel], mark: tuple[int, str] | None, title: str
         axes.spines["left"].set_visible(False)
         axes.tick_params(length=0, pad=5, which="both")
     handles, names = every_axes[0].get_legend_handles_labels()
-    columns = min(3, len(names))
+    columns = min(3 if len(panels) == 1 else 2 * len(panels), len(names))
     rows = -(-len(names) // columns)
     figure.subplots_adjust(wspace=0.32)
     every_axes[0].legend(
