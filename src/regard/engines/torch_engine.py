@@ -20,6 +20,7 @@ from regard.decoding.rules import Rules
 from regard.decoding.sampling import sample
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
+from regard.training.allocator import keep_memory
 
 # A beam needs a place for every symbol of what is required, but not without end.
 WIDEST_FOR_REQUIRED = 64
@@ -62,6 +63,7 @@ class TorchEngine:
         if (lacking := self.lacks(settings, constraints)) is not None:
             raise SettingsError(f"There is no search for {lacking}.")
         self.model.eval()
+        keep_memory()  # every step makes and frees the same large tensors
         source, mask = padded(sources, after=END)
         rules = self._rules(mask, settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)

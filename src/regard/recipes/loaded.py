@@ -232,12 +232,18 @@ class LoadedTranslator:
             self._constraints.encode(
                 sentence.wishes or TextConstraints(),
                 copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
-                # Half of the longest output, so that there is place for the other words.
-                room=int(len(sentence.ids) * settings.max_ratio + settings.max_extra) // 2,
+                room=self._room(sentence, settings),
             )
             for sentence in sentences
         ]
         return found if any(found) else None
+
+    def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
+        """Return the most symbols of an output, without end mark."""
+        room = int((len(sentence.ids) + 1) * settings.max_ratio) + settings.max_extra - 1
+        longest = self.model.longest_target
+        room = room if settings.max_length is None else min(room, settings.max_length)
+        return room if longest is None else min(room, longest - 1)
 
     def _one(
         self, sentence: Sentence, hypothesis: Hypothesis, settings: DecodingSettings

@@ -48,7 +48,7 @@ class ConstraintEncoder:
         """
         prefix, opening = self._prefix(wanted.prefix)
         required = [self._phrase(word) for word in wanted.required]
-        room -= sum(map(len, required))
+        room -= len(prefix) + sum(map(len, required))
         for word in copied:
             ids = self._symbols(word)
             if ids is not None and len(ids) <= room:
