@@ -16,8 +16,10 @@ QUICK = [
     *("--set", "data.grammar.size=300"),
     *("--set", "data.grammar.valid_size=10"),
     *("--set", "data.grammar.test_size=20"),
-    *("--set", "model.hidden=16"),
 ]
+
+
+MODELS = ("plain", "attention", "transformer")
 
 
 def run(*arguments: str) -> None:
@@ -33,13 +35,15 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_leaves_two_runs_and_a_report(demo_folder: Path) -> None:
-    for name in ("plain", "attention"):
+def test_it_leaves_three_runs_and_a_report(demo_folder: Path) -> None:
+    for name in MODELS:
         scores = json.loads((demo_folder / name / "test.json").read_text())
         assert scores["bleu"]["signature"]
     page = (demo_folder / "report.html").read_text()
     for part in ("BLEU by the length", "What attention looks at", "Best translations", "Recipe"):
         assert part in page
+    for name in MODELS:
+        assert f"How {name} was made" in page
 
 
 def test_a_second_call_shows_the_same_without_training(
@@ -50,6 +54,8 @@ def test_a_second_call_shows_the_same_without_training(
     shown = capsys.readouterr().out
     assert "BLEU by sentence length" in shown
     assert "source" in shown
+    for name in MODELS:
+        assert name in shown
     assert "report.html" in shown
     assert (demo_folder / "attention" / "best" / "model.safetensors").stat().st_mtime_ns == before
 
@@ -57,6 +63,17 @@ def test_a_second_call_shows_the_same_without_training(
 def test_results_as_json(demo_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("demo", "--out", str(demo_folder), "--json", *QUICK)
     results = json.loads(capsys.readouterr().out)
-    assert set(results) == {"plain", "attention"}
+    assert set(results) == set(MODELS)
     assert results["attention"]["parameters"] > results["plain"]["parameters"]
-    assert results["attention"]["test"]["alignment_error_rate"]["name"] == "AER"
+    for name in ("attention", "transformer"):
+        assert results[name]["test"]["alignment_error_rate"]["name"] == "AER"
+
+
+def test_a_setting_that_one_model_lacks_is_refused_before_any_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["demo", "--out", str(tmp_path / "runs"), "--set", "model.hidden=16"])
+    assert stopped.value.code == 2
+    assert "hidden" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()

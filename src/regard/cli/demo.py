@@ -1,4 +1,4 @@
-"""`regard demo`: two small translators learn English to German while you watch."""
+"""`regard demo`: three small translators learn English to German while you watch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from regard.recipes.translate import Trained
 
-RECIPES = {"plain": "demo-plain", "attention": "demo-attention"}
+RECIPES = {
+    "plain": "demo-plain",
+    "attention": "demo-attention",
+    "transformer": "demo-transformer",
+}
 SENTENCE = "cats do not like dogs"
 
 
@@ -25,7 +29,9 @@ def demo(
     overrides: Overrides = None,
     json: AsJson = False,
 ) -> None:
-    """Train two small translators on the built-in corpus and look inside (about 4 minutes).
+    """Train three small translators on the built-in corpus and look inside (under 5 minutes).
+
+    A recurrent network without attention, the same with attention, and a Transformer.
 
     Example: regard demo --out runs/demo
     """
@@ -42,7 +48,7 @@ def demo(
         return
     _show_scores(console, trained)
     _show_samples(console, trained)
-    _show_attention(console, trained["attention"])
+    _show_attention(console, trained)
     console.print(f"\nReport with pictures: [bold]{report}[/]", highlight=False)
     console.print(f'Try: [bold]regard translate {out / "attention"} "{SENTENCE}"[/]')
 
@@ -57,12 +63,14 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 
-    trained, splits = {}, None
-    for name, recipe_name in RECIPES.items():
-        recipe = expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
-        if splits is None:
-            with waiting(console, "Making the corpus ..."):
-                splits = read_splits(recipe.data)
+    recipes = {
+        name: expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
+        for name, recipe_name in RECIPES.items()
+    }  # all of them first: a mistake in an override is told before anything is trained
+    with waiting(console, "Making the corpus ..."):
+        splits = read_splits(next(iter(recipes.values())).data)
+    trained = {}
+    for name, recipe in recipes.items():
         console.print(f"\n[bold]{recipe.title}[/]: {len(splits.train):,} sentence pairs")
         with TrainingDisplay(console, limits_of(recipe.training), title=name) as display:
             run = finish_or_start(out / name, recipe)
@@ -96,26 +104,27 @@ def _show_samples(console: Console, trained: Mapping[str, Trained]) -> None:
     first = next(iter(evaluations.values()))
     order = sorted(range(len(first.pairs)), key=lambda row: len(first.pairs[row].source.split()))
     for row in (order[len(order) // 4], order[len(order) // 2], order[-1]):
-        console.print(f"\n[dim]{'source':>10}[/]  {first.pairs[row].source}", highlight=False)
+        console.print(f"\n[dim]{'source':>11}[/]  {first.pairs[row].source}", highlight=False)
         for name, each in evaluations.items():
             right = " [green]✓[/]" if each.translations[row].text == first.pairs[row].target else ""
             console.print(
-                f"[dim]{name:>10}[/]  {each.translations[row].text}{right}", highlight=False
+                f"[dim]{name:>11}[/]  {each.translations[row].text}{right}", highlight=False
             )
-        console.print(f"[dim]{'reference':>10}[/]  {first.pairs[row].target}", highlight=False)
+        console.print(f"[dim]{'reference':>11}[/]  {first.pairs[row].target}", highlight=False)
 
 
-def _show_attention(console: Console, trained: Trained) -> None:
-    """Print the heat map of one sentence."""
+def _show_attention(console: Console, trained: Mapping[str, Trained]) -> None:
+    """Print the heat map of one sentence for each model that has attention."""
     from regard.pictures.terminal import terminal_heat_map
 
-    translation = trained.model.translate(SENTENCE)
-    if translation.attention is None or not translation.text:
-        return
-    seen = translation.by_word()
-    console.print("\n[bold]What each German word looks at[/]\n")
-    console.print(
-        terminal_heat_map(
-            seen.weights, source=seen.source, target=seen.target, console_width=console.width
+    for name, each in trained.items():
+        translation = each.model.translate(SENTENCE)
+        if translation.attention is None or not translation.text:
+            continue
+        seen = translation.by_word()
+        console.print(f"\n[bold]What each German word looks at[/] ({name})\n")
+        console.print(
+            terminal_heat_map(
+                seen.weights, source=seen.source, target=seen.target, console_width=console.width
+            )
         )
-    )
