@@ -33,7 +33,7 @@ from regard.recipes.pretrain import (
     TrainedLanguageModel,
     optimizer_of,
     rate_of,
-    stream_loss,
+    symbol_loss,
     train_language_model,
 )
 from regard.recipes.resume import finish_or_start
@@ -174,7 +174,7 @@ def own_piece(folder: Path) -> list[float]:
             group["lr"] = rate_of(step, step / settings.steps, settings=settings)
         update(
             [batch],
-            loss_sum=lambda each: stream_loss(model, each),
+            loss_sum=lambda each: symbol_loss(model, each),
             parameters=parameters,
             optimizer=optimizer,
             clip=settings.clip,

@@ -15,7 +15,7 @@ from regard.recipes.loaded_language_model import LoadedLanguageModel, load_langu
 from regard.recipes.pretrain import (
     TrainedLanguageModel,
     rate_of,
-    stream_loss,
+    symbol_loss,
     train_language_model,
 )
 from regard.recipes.resume import open_run
@@ -81,7 +81,7 @@ def test_the_whole_validation_part_is_measured(trained: TrainedLanguageModel, bo
     assert data.valid.characters == round(len(text) * 0.1)
     with torch.no_grad():
         batches = list(all_windows(data.valid, context=16))
-        nats = sum(float(stream_loss(trained.model.model, batch).nats) for batch in batches)
+        nats = sum(float(symbol_loss(trained.model.model, batch).nats) for batch in batches)
     count = sum(batch.target_tokens for batch in batches)
     assert count == len(data.valid) - 1
     assert nats / count == pytest.approx(trained.metrics["loss"], rel=1e-5)

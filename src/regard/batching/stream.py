@@ -107,7 +107,8 @@ def _mixed(values: UInt64[np.ndarray, "rows"], key: np.uint64) -> UInt64[np.ndar
     """Return numbers whose every bit depends on all bits of the values and the key."""
     values = (values + key) * np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return values ^ (values >> np.uint64(32))
+    mixed: np.ndarray = values ^ (values >> np.uint64(32))
+    return mixed
 
 
 def iterate_stream(

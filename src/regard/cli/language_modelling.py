@@ -12,9 +12,8 @@ from regard.cli.display import TrainingDisplay, waiting
 from regard.models.build_language_model import build_language_model
 from regard.models.summary import LayerRow, layer_table
 from regard.recipes.loaded_language_model import load_language_model
-from regard.recipes.pretrain import SAMPLES, train_language_model
+from regard.recipes.pretrain import SAMPLES, prepare, train_language_model
 from regard.recipes.resume import limits_of, open_run
-from regard.recipes.text_data import prepare_text
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import Recipe, expect
 
@@ -29,7 +28,7 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
     run = open_run(out, settings, resume=resume)
     try:
         with waiting(console, "Reading the text ..."):
-            data = prepare_text(run, settings)
+            data = prepare(run, settings)
         with TrainingDisplay(console, limits_of(settings.training), title=name) as display:
             trained = train_language_model(settings, run, data=data, observers=[display])
     except RegardError:
@@ -37,9 +36,10 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
             run.discard()
         raise
     found = trained.metrics
+    bits = found.get("bits_per_character")
     console.print(
-        f"Validation: loss {found['loss']:.4f}, perplexity {found['perplexity']:.4g}, "
-        f"{found['bits_per_character']:.4f} bits a character.\n"
+        f"Validation: loss {found['loss']:.4f}, perplexity {found['perplexity']:.4g}"
+        f"{'' if bits is None else f', {bits:.4f} bits a character'}.\n"
         f"Run: {out}   samples: {out / SAMPLES}",
         highlight=False,
         soft_wrap=True,

@@ -23,7 +23,7 @@ from regard.settings.language_model import GenerationSettings, LanguageModelReci
 from regard.settings.read import validate
 from regard.text.build import load_tokenizer
 from regard.text.character import CharacterTokenizer
-from regard.text.running_text import RunningText
+from regard.text.running_text import NEWLINE, RunningText
 from regard.training.checkpoint import load_weights
 
 
@@ -56,8 +56,13 @@ class LoadedLanguageModel:
         tell: Told | None = None,
         **settings: Any,
     ) -> list[Generated]:
-        """Continue a prompt by the recipe's `decoding`, or by settings that are given here."""
+        """Continue a prompt by the recipe's `decoding`, or by settings that are given here.
+
+        A model that was trained on prompts with answers gives one line: its answer.
+        """
         chosen = self.generation(**settings)
+        if self.recipe.data.pairs:
+            prompt, stop = prompt.removesuffix(NEWLINE) + NEWLINE, [*stop, NEWLINE]
         return generate(
             self.model,
             self.text,

@@ -1,9 +1,8 @@
-"""Training a language model on running text."""
+"""Training a language model on running text, or on the answers to prompts."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,12 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.batching.order import Position
-from regard.batching.stream import StreamBatch, WindowOrder, all_windows, iterate_stream
-from regard.corpora.token_file import TokenFile
+from regard.batching.answers import AnswerBatch
+from regard.batching.stream import StreamBatch
 from regard.models.build_language_model import build_language_model
 from regard.models.extend import load_extended
 from regard.models.language_model import LanguageModel
+from regard.recipes.answers import AnswerData, prepare_answers
 from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
@@ -27,7 +26,7 @@ from regard.settings.language_model import LanguageModelRecipe, PretrainingSetti
 from regard.training.averaging import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
 from regard.training.chunked_loss import chunked_token_loss
-from regard.training.loop import Validation, fit
+from regard.training.loop import fit
 from regard.training.loss import LossSum
 from regard.training.metrics import read_metrics
 from regard.training.progress import Observer, Observers, Progress
@@ -50,11 +49,11 @@ def train_language_model(
     recipe: LanguageModelRecipe,
     run: Run,
     *,
-    data: TextData | None = None,
+    data: TextData | AnswerData | None = None,
     observers: Sequence[Observer] = (),
 ) -> TrainedLanguageModel:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
-    data = data or prepare_text(run, recipe)
+    data = data or prepare(run, recipe)
     settings = recipe.training
     torch.manual_seed(settings.seed)
     model = build_language_model(recipe.model, vocab=data.text.size)
@@ -63,21 +62,13 @@ def train_language_model(
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
-    order = WindowOrder(
-        len(data.train),
-        context=recipe.model.context,
-        batch_size=settings.batch_size,
-        seed=settings.seed,
-    )
     fit(
         model=model,
         optimizer=optimizer_of(model, settings),
-        loss_sum=partial(stream_loss, model),
-        batches_from=lambda epoch, batch: iterate_stream(
-            data.train, order, start=Position(epoch, batch)
-        ),
+        loss_sum=partial(symbol_loss, model),
+        batches_from=data.batches(recipe),
         learning_rate=partial(rate_of, settings=settings),
-        validate=partial(validate_stream, model, data.valid, context=recipe.model.context),
+        validate=partial(data.validate, model, recipe, loss_of=symbol_loss),
         store=store,
         limits=limits_of(settings),
         observer=Observers([*records, SampleLog(run.folder / SAMPLES, loaded), *observers]),
@@ -89,8 +80,13 @@ def train_language_model(
     return TrainedLanguageModel(run, load_language_model(run.folder), metrics)
 
 
-def stream_loss(model: LanguageModel[Any], batch: StreamBatch) -> LossSum:
-    """Return the summed loss of a batch."""
+def prepare(run: Run, recipe: LanguageModelRecipe) -> TextData | AnswerData:
+    """Return the data of a recipe: running text, or prompts with answers."""
+    return prepare_answers(run, recipe) if recipe.data.pairs else prepare_text(run, recipe)
+
+
+def symbol_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
+    """Return the summed loss of the symbols that a batch asks for."""
     return chunked_token_loss(
         model(batch.tokens).features,
         expected=batch.expected,
@@ -98,23 +94,6 @@ def stream_loss(model: LanguageModel[Any], batch: StreamBatch) -> LossSum:
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
-
-
-def validate_stream(model: LanguageModel[Any], file: TokenFile, *, context: int) -> Validation:
-    """Return loss and perplexity a symbol, and bits a character and byte, over a whole text."""
-    nats, tokens = 0.0, 0
-    for batch in all_windows(file, context=context):
-        nats += float(stream_loss(model, batch).nats)
-        tokens += batch.target_tokens
-    loss = nats / tokens
-    bits = loss / math.log(2) * len(file)  # of the whole text: its first symbol costs as others do
-    metrics = {
-        "loss": loss,
-        "perplexity": math.exp(min(loss, 700)),
-        "bits_per_character": bits / file.characters,
-        "bits_per_byte": bits / file.bytes,
-    }
-    return Validation(metrics=metrics, value=loss)
 
 
 def optimizer_of(model: nn.Module, settings: PretrainingSettings) -> torch.optim.Optimizer:

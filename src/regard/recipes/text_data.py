@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard.base.errors import DataError, SettingsError
+from regard.batching.order import Position
+from regard.batching.stream import StreamBatch, WindowOrder, all_windows, iterate_stream
 from regard.corpora.running_text import TextMeasure, between, measure, text_chunks, thinned
 from regard.corpora.token_file import TokenFile, has_tokens, open_tokens, write_tokens
+from regard.models.language_model import LanguageModel
 from regard.recipes.run import Run
 from regard.settings.language_model import (
     LanguageModelRecipe,
@@ -17,6 +22,8 @@ from regard.settings.language_model import (
 )
 from regard.text.build import AnyTokenizer, load_tokenizer, train_tokenizer
 from regard.text.running_text import RunningText
+from regard.training.loop import Validation
+from regard.training.loss import LossSum
 
 TOKENIZER = "text"
 
@@ -32,6 +39,40 @@ class TextData:
     def fingerprint(self) -> str:
         """Return what tells one text and its division from another."""
         return f"{self.train.digest}+{self.valid.digest}"
+
+    def batches(
+        self, recipe: LanguageModelRecipe
+    ) -> Callable[[int, int], Iterator[tuple[Position, StreamBatch]]]:
+        """Return the order of training."""
+        order = WindowOrder(
+            len(self.train),
+            context=recipe.model.context,
+            batch_size=recipe.training.batch_size,
+            seed=recipe.training.seed,
+        )
+        return lambda epoch, batch: iterate_stream(self.train, order, start=Position(epoch, batch))
+
+    def validate(
+        self,
+        model: LanguageModel[Any],
+        recipe: LanguageModelRecipe,
+        *,
+        loss_of: Callable[[LanguageModel[Any], StreamBatch], LossSum],
+    ) -> Validation:
+        """Return loss and perplexity a symbol, and bits a character and byte, of all the text."""
+        nats, tokens = 0.0, 0
+        for batch in all_windows(self.valid, context=recipe.model.context):
+            nats += float(loss_of(model, batch).nats)
+            tokens += batch.target_tokens
+        loss = nats / tokens
+        bits = loss / math.log(2) * len(self.valid)  # its first symbol costs as the others do
+        metrics = {
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700)),
+            "bits_per_character": bits / self.valid.characters,
+            "bits_per_byte": bits / self.valid.bytes,
+        }
+        return Validation(metrics=metrics, value=loss)
 
 
 class _Parts:

@@ -13,13 +13,22 @@ class TextSettings(Settings):
     """Where the text comes from: plain files, or such files compressed with gzip."""
 
     text: tuple[str, ...] = Field((), description="files to learn from, one after the other")
+    pairs: tuple[str, ...] = Field(
+        (), description="prompts and answers in place of text: one TSV, or two line files"
+    )
     valid: tuple[str, ...] = Field((), description="files to validate on; else the end of text")
     valid_share: float = Field(0.1, gt=0, lt=1, description="of the text, where valid is not given")
 
-    @field_validator("text", "valid", mode="before")
+    @field_validator("text", "pairs", "valid", mode="before")
     @classmethod
     def _one_file(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> TextSettings:
+        if self.text and self.pairs:
+            raise ValueError("text and pairs exclude each other; choose one")
+        return self
 
 
 class LanguageTokenizerSettings(Settings):
