@@ -9,8 +9,10 @@ import typer
 
 from regard import __version__
 from regard.base.errors import RegardError
+from regard.cli.classify import classify
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
+from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.gpt2 import export_gpt2, import_gpt2
@@ -57,6 +59,8 @@ for command in (
     translate,
     forecast,
     generate,
+    finetune,
+    classify,
     import_gpt2,
     export_gpt2,
     score,

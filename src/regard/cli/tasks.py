@@ -20,6 +20,7 @@ MODULES = {
     "forecast": "regard.cli.forecasting",
     "classify-nodes": "regard.cli.node_classification",
     "language-model": "regard.cli.language_modelling",
+    "classify-text": "regard.cli.text_classification",
 }
 
 

@@ -6,6 +6,7 @@ from regard.settings.forecast import ForecastRecipe
 from regard.settings.graph import GraphRecipe
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import Recipe
+from regard.settings.text_classification import TextClassificationRecipe
 from regard.settings.translation import TranslationRecipe
 
 TASKS: dict[str, type[Recipe]] = {
@@ -13,4 +14,5 @@ TASKS: dict[str, type[Recipe]] = {
     "forecast": ForecastRecipe,
     "classify-nodes": GraphRecipe,
     "language-model": LanguageModelRecipe,
+    "classify-text": TextClassificationRecipe,
 }

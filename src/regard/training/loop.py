@@ -106,7 +106,7 @@ def fit(
         taken = list(islice(batches, accumulate))
         rate = learning_rate(progress.step + 1, limits.done(progress))
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("rate_share", 1.0)
         result = update(
             [batch for _, batch in taken],
             loss_sum=loss_sum,

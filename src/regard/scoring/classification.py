@@ -1,0 +1,55 @@
+"""How good a classifier is: accuracy, macro-F1 and who is taken for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+
+@dataclass(frozen=True)
+class ClassificationScore:
+    """Counts of examples by true label (rows) and predicted label (columns)."""
+
+    labels: tuple[str, ...]
+    confusion: Int[np.ndarray, "labels labels"]
+
+    @property
+    def examples(self) -> int:
+        """How many examples were classified."""
+        return int(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of examples with the right label."""
+        return float(np.trace(self.confusion) / max(1, self.examples))
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean F1 of the labels that occur, truly or as predicted: rare ones count as much."""
+        right = np.diagonal(self.confusion)
+        sums = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
+        occurs = sums > 0
+        return float(np.mean(2 * right[occurs] / sums[occurs])) if occurs.any() else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "accuracy": self.accuracy,
+            "macro_f1": self.macro_f1,
+            "examples": self.examples,
+            "labels": list(self.labels),
+            "confusion": self.confusion.tolist(),
+        }
+
+
+def score_labels(
+    predicted: Sequence[int], expected: Sequence[int], *, labels: Sequence[str]
+) -> ClassificationScore:
+    """Compare predicted labels with the true ones, both as numbers."""
+    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(confusion, (np.asarray(expected, dtype=int), np.asarray(predicted, dtype=int)), 1)
+    return ClassificationScore(tuple(labels), confusion)
