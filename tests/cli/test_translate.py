@@ -109,3 +109,124 @@ def test_a_checkpoint_cut_short(refuse: Any, toy_run: Path, tmp_path: Path) -> N
     weights = copy / "best" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     assert f"{weights} is missing or damaged (was it cut short?)" in refuse("translate", copy, "x")
+
+
+def test_files_of_other_formats(run: Any, toy_run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>badal <b>kofen</b> migon</p><hr>\n", encoding="utf-8")
+    assert run("translate", toy_run, "--input", page).out == (
+        "<p>LADAB <b>NEFOK</b> NOGIM</p><hr>\n"
+    )
+    table = tmp_path / "table.tsv"
+    table.write_bytes(b"1\tbadal\r\n2\tkofen\n")
+    out = tmp_path / "out.tsv"
+    run("translate", toy_run, "--input", table, "--column", "2", "--output", out)
+    assert out.read_bytes() == b"1\tLADAB\r\n2\tNEFOK\n"
+    answer = run("translate", toy_run, "--field", "a", stdin=b'{"a": "badal", "b": 1}\n')
+    assert answer.out == '{"a": "LADAB", "b": 1}\n'
+    answer = run("translate", toy_run, "--format", "po", stdin=b'msgid "badal"\nmsgstr ""\n')
+    assert answer.out == 'msgid "badal"\nmsgstr "LADAB"\n'
+
+
+def test_windows_and_alignments_of_standard_input(run: Any, toy_run: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    answer = run(
+        "translate", toy_run, "--window", "1", "--align", links, stdin=b"badal kofen\nmigon\n"
+    )
+    assert answer.lines == ["LADAB NEFOK", "NOGIM"]
+    assert links.read_text() == "0-0 1-1\n0-0\n"
+
+
+def test_an_interrupted_translation_goes_on(
+    run: Any, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.recipes.loaded import LoadedTranslator
+
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("badal\nkofen\nmigon\n", encoding="utf-8")
+    command = ["translate", toy_run, "--input", source, "--output", out, "--window", "2"]
+    stream = LoadedTranslator.stream
+
+    def interrupted(self: LoadedTranslator, texts: Any, **options: Any) -> Any:
+        if "migon" in texts:
+            raise KeyboardInterrupt
+        return stream(self, texts, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoadedTranslator, "stream", interrupted)
+        answer = run(*command)
+    assert answer.code == 130
+    assert "What is done is kept in" in answer.err
+    assert not out.exists()
+    answer = run(*command, "--beam", "1")
+    assert "have changed: beginning anew" in answer.err
+    assert out.read_text(encoding="utf-8") == "LADAB\nNEFOK\nNOGIM\n"
+
+
+def test_search_options(run: Any, toy_run: Path) -> None:
+    sampled = ["--sample", "--temperature", "0.1", "--top-k", "3", "--top-p", "0.9", "--seed", "2"]
+    assert run("translate", toy_run, TEXT, *sampled).out == TRANSLATION + "\n"
+    limited = run("translate", toy_run, TEXT, "--max-length", "2", "--length-penalty", "0.5")
+    assert len(limited.out.split()) <= 2
+    assert run("translate", toy_run, TEXT, "--set", "decoding.beam=2").out == TRANSLATION + "\n"
+    answer = run("translate", toy_run, TEXT, "--engine", "torch", "--threads", "1", "--verbose")
+    assert answer.out == TRANSLATION + "\n"
+
+
+def test_mistakes_with_files(refuse: Any, toy_run: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("badal\n", encoding="utf-8")
+    page = tmp_path / "in.html"
+    page.write_text("<p>" + "badal " * 6000, encoding="utf-8")
+    cases: list[tuple[list[object], str]] = [
+        (["--input", source, "--output", source], "it is the input. Choose another name."),
+        (["--input", source, "--format", "htlm"], "Did you mean 'html'?"),
+        (["--input", source, "--format", "jsonl"], "name one with --field"),
+        (["--input", page, "--json"], "not with html"),
+        (["--input", page], "in.html, line 1: a sentence has 6000 words"),
+        (["--input", tmp_path / "no.po"], "no.po: there is no such file"),
+        (["x", "--set", "training.steps=3"], "only settings of the search can be changed here"),
+        (["x", "--set", "decoding.baem=3"], "Did you mean 'beam'?"),
+    ]
+    for arguments, message in cases:
+        assert message in refuse("translate", toy_run, *arguments), arguments
+
+
+def test_progress_in_a_log_and_on_a_terminal() -> None:
+    import io
+
+    from rich.console import Console
+
+    from regard.cli.bulk_display import BulkDisplay
+
+    for terminal in (False, True):
+        screen = io.StringIO()
+        with BulkDisplay(Console(file=screen, force_terminal=terminal, width=120)) as display:
+            display._start -= 20
+            display._last_line -= 20
+            display.moved(100, 0.25)
+            display._last_line -= 20
+            display.moved(200, 0.5)
+        assert ("ETA 0:00:40" in screen.getvalue()) or terminal
+        assert "200 lines" in screen.getvalue()
+    with BulkDisplay(Console(file=io.StringIO())) as display:
+        display.moved(3, None)
+
+
+def test_words_that_are_asked_for(run: Any, refuse: Any, toy_run: Path, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("badal\tRUPUR\n", encoding="utf-8")
+    source = tmp_path / "in.txt"
+    source.write_text("badal kofen\nkofen\n", encoding="utf-8")
+    first, second = run("translate", toy_run, "--input", source, "--terminology", terms).lines
+    assert ("RUPUR" in first.split(), second) == (True, "NEFOK")
+    assert run("translate", toy_run, TEXT, "--prefix", "RUPUR ").out.startswith("RUPUR")
+    assert "LADAB" not in run("translate", toy_run, TEXT, "--must-not", "LADAB").out
+    assert "MATAB" in run("translate", toy_run, TEXT, "--must", "MATAB").out
+    message = refuse("translate", toy_run, TEXT, "--must", "MATAB", "--engine", "ctranslate2")
+    assert "takes no --prefix, --must" in message
+    source.write_text("badal\nkofen\n", encoding="utf-8")
+    message = refuse(
+        "translate", toy_run, "--input", source, "--max-length", "1", "--must", "MATAB LADAB"
+    )
+    assert "in.txt, line " in message

@@ -15,10 +15,11 @@ from regard.base.errors import DataError, RunError
 from regard.corpora.documents.columns import ColumnReader
 from regard.corpora.line_stream import LineStream, Position, open_stream
 from regard.recipes.bulk import SplitLines, WholeLines, translate_file, translate_stream
-from regard.recipes.loaded import SentenceTooLongError, Translation
+from regard.recipes.loaded import SentenceTooLongError
 from regard.recipes.part_files import PartFiles
 from regard.recipes.segments import Splitting, linked
 from regard.recipes.sentence_cache import SentenceCache
+from regard.recipes.translation import Translation
 
 
 class Backwards:

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from regard.base.errors import DataError
 from regard.corpora.documents.document import Document, Segment
 from regard.corpora.line_stream import Line, LineStream, Position
-from regard.recipes.loaded import SentenceTooLongError
 from regard.recipes.part_files import PartFiles
 from regard.recipes.segments import LinkedText, Splitting, translate_segments
-from regard.recipes.sentence_cache import SentenceCache
+from regard.recipes.sentence_cache import SENTENCE_ERRORS, SentenceCache, located
 
 WINDOW = 2_000
 PARAGRAPHS = Splitting()
@@ -73,8 +71,9 @@ class WholeLines:
         """Return the texts of the outputs."""
         try:
             found = self.sentences([line.text for line in lines], done=done)
-        except SentenceTooLongError as error:
-            raise _too_long(error, self.path, lines[error.index].number) from error
+        except SENTENCE_ERRORS as error:
+            number = lines[error.index].number
+            raise located(error, path=self.path, line=number, what="the line") from error
         return ["".join(f"{views[i]}\n" for views in found) for i in range(self.outputs)]
 
 
@@ -94,8 +93,9 @@ class SplitLines:
         segments = [segment for document in documents for segment in document.segments]
         try:
             written = iter(translate_segments(segments, self.sentences, self.splitting, done=done))
-        except SentenceTooLongError as error:
-            raise _too_long(error, self.path, segments[error.index].line) from error
+        except SENTENCE_ERRORS as error:
+            number = segments[error.index].line
+            raise located(error, path=self.path, line=number, what="the line") from error
         texts = []
         for line, document in zip(lines, documents, strict=True):
             text = document.filled([next(written) for _ in document.segments])
@@ -168,9 +168,3 @@ def _reporter(watcher: Watcher | None, start: Mark, end: Mark) -> Callable[[floa
             watcher.moved(start.lines + int(part * (end.lines - start.lines)), share)
 
     return done
-
-
-def _too_long(error: SentenceTooLongError, path: Path, line: int | None) -> DataError:
-    return DataError(
-        f"the line {error.problem}", path=path, line=line, remedy="Split it, one sentence a line."
-    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from regard.corpora.documents.document import Segment
 from regard.corpora.documents.inline import AlignedWord, place_tags
-from regard.recipes.loaded import SentenceTooLongError, Translation
-from regard.recipes.sentence_cache import SentenceCache
+from regard.recipes.sentence_cache import SENTENCE_ERRORS, SentenceCache
+from regard.recipes.translation import Translation
 from regard.scoring.alignment import Links
 from regard.text.sentences import Sentence, join_sentences, split_sentences
 
@@ -80,7 +80,7 @@ def translate_segments(
     flat = [(number, s) for number, parts in enumerate(split) for s in parts if s.text]
     try:
         found = iter(sentences([one_line(s.text) for _, s in flat], done=done))
-    except SentenceTooLongError as error:
+    except SENTENCE_ERRORS as error:
         error.index = flat[error.index][0]
         raise
     return [

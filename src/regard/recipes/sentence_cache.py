@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
-from regard.recipes.loaded import SentenceTooLongError, Translation
+from regard.base.errors import DataError
+from regard.decoding.constraints import ImpossibleConstraintsError
+from regard.recipes.loaded import SentenceTooLongError
+from regard.recipes.translation import Translation
 
 Kept = TypeVar("Kept")
 Translate: TypeAlias = Callable[[Sequence[str]], Iterable[tuple[int, Translation]]]
 
-ENTRIES = 50_000
+# Errors about one of the sentences; their `index` says which.
+SENTENCE_ERRORS = (SentenceTooLongError, ImpossibleConstraintsError)
+
+ENTRIES = 10_000
 # Longer sentences hardly ever repeat, and a cache of them could grow large.
 LONGEST_KEPT = 500
 
@@ -42,7 +49,7 @@ class SentenceCache(Generic[Kept]):
                 found[new[index]] = self._keep(translation)
                 ready += len(places[new[index]])
                 done(ready / len(texts))
-        except SentenceTooLongError as error:
+        except SENTENCE_ERRORS as error:
             error.index = places[new[error.index]][0]
             raise
         self._remember(found)
@@ -55,3 +62,19 @@ class SentenceCache(Generic[Kept]):
                 self._known.move_to_end(text)
         while len(self._known) > self._entries:
             self._known.popitem(last=False)
+
+
+def located(
+    error: SentenceTooLongError | ImpossibleConstraintsError,
+    *,
+    path: Path,
+    line: int | None,
+    what: str,
+) -> DataError:
+    """Return an error about a sentence as one about a place in a file."""
+    if isinstance(error, SentenceTooLongError):
+        remedy = "Split it, one sentence a line." if what == "the line" else "Split it."
+        return DataError(f"{what} {error.problem}", path=path, line=line, remedy=remedy)
+    return DataError(
+        error.problem, path=path, line=line, remedy="Ask for less, or change the text."
+    )

@@ -1,0 +1,62 @@
+"""How far a long translation is: a bar on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from regard.cli.display import SECONDS_BETWEEN_LINES
+
+
+class BulkDisplay:
+    """Shows lines, lines a second, and the time that is left where the input's size is known."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._start = self._last_line = time.monotonic()
+        self._first: tuple[int, float] | None = None
+        self._bar = Progress(
+            TextColumn("[bold]Translating"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("translate", total=1.0, facts="")
+
+    def __enter__(self) -> BulkDisplay:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def moved(self, lines: int, share: float | None) -> None:
+        """Show how many lines are done."""
+        now = time.monotonic()
+        if self._first is None:  # a resumed work begins in the middle
+            self._first = (lines, share or 0.0)
+        facts = self._facts(lines, share, now - self._start)
+        self._bar.update(self._task, completed=share or 0.0, facts=facts)
+        if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._console.print(facts, highlight=False, soft_wrap=True)
+
+    def _facts(self, lines: int, share: float | None, seconds: float) -> str:
+        first_line, first_share = self._first or (0, 0.0)
+        speed = (lines - first_line) / seconds if seconds > 0 else 0.0
+        shown = f"{lines:,} lines  {speed:,.0f} lines/s"
+        if share is None or share <= first_share:
+            return shown
+        left = int(seconds * (1 - share) / (share - first_share))
+        return f"{shown}  {share:.1%}  ETA {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"

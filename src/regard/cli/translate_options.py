@@ -1,0 +1,234 @@
+"""The options of `regard translate`, in the groups in which its help shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.base.errors import SettingsError
+
+FILES, SEARCH, WORDS, SAMPLING, LENGTH, ENGINE = (
+    "Files",
+    "Search",
+    "Words",
+    "Sampling",
+    "Length and repetition",
+    "Engine",
+)
+
+
+class Split(StrEnum):
+    """When a text is split into sentences."""
+
+    never = "never"
+    long = "long"
+    always = "always"
+
+
+class EngineChoice(StrEnum):
+    """What computes the translations."""
+
+    auto = "auto"
+    torch = "torch"
+    ctranslate2 = "ctranslate2"
+
+
+class QuantizationChoice(StrEnum):
+    """How coarsely weights are stored."""
+
+    int8 = "int8"
+    int16 = "int16"
+    float16 = "float16"
+    bfloat16 = "bfloat16"
+
+
+Input = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        rich_help_panel=FILES,
+        help="File to translate: one sentence a line, or a document by its ending "
+        "(.tsv .jsonl .tmx .po .xlf .srt .html).",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        rich_help_panel=FILES,
+        help="File for the translations; stopped in the middle, the same command goes on.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        rich_help_panel=FILES,
+        help="lines, text (paragraphs), tsv, jsonl, tmx, po, xliff, srt or html.",
+    ),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="NAME|NUMBER",
+        rich_help_panel=FILES,
+        help="Column of a TSV file, by its number from 1 or its name in the first line.",
+    ),
+]
+FieldName = Annotated[
+    str | None,
+    typer.Option(
+        "--field", metavar="NAME", rich_help_panel=FILES, help="Field of JSON lines, as text or a.b"
+    ),
+]
+Splitting = Annotated[
+    Split | None,
+    typer.Option(
+        "--split",
+        rich_help_panel=FILES,
+        help="Split into sentences: always (documents), only long lines (line files), never.",
+    ),
+]
+SourceLanguage = Annotated[
+    str,
+    typer.Option(
+        "--source-language", metavar="CODE", rich_help_panel=FILES, help="As en; for splitting."
+    ),
+]
+TargetLanguage = Annotated[
+    str,
+    typer.Option(
+        "--target-language", metavar="CODE", rich_help_panel=FILES, help="As de; for TMX, XLIFF."
+    ),
+]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        "--window", min=1, rich_help_panel=FILES, help="Lines that are sorted and saved together."
+    ),
+]
+Align = Annotated[
+    Path | None,
+    typer.Option("--align", rich_help_panel=FILES, help="File for word alignments, as 0-0 1-2."),
+]
+Beam = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=SEARCH, help="Width of the search; 1 = greedy."),
+]
+NBest = Annotated[
+    int, typer.Option(min=1, rich_help_panel=SEARCH, help="Translations of each sentence.")
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(min=0, rich_help_panel=SEARCH, help="Higher prefers longer translations."),
+]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown", rich_help_panel=WORDS, help="Copy source words for unknown ones."
+    ),
+]
+CopyVerbatim = Annotated[
+    bool,
+    typer.Option(
+        "--copy-verbatim",
+        rich_help_panel=WORDS,
+        help="Placeholders, URLs and numbers must stand in the translation.",
+    ),
+]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        rich_help_panel=SEARCH,
+        help="Change any setting of the search, as decoding.coverage_penalty=0.2.",
+    ),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(rich_help_panel=WORDS, help="What the translation begins with."),
+]
+Must = Annotated[
+    list[str] | None,
+    typer.Option("--must", rich_help_panel=WORDS, help="Word or phrase that must appear."),
+]
+MustNot = Annotated[
+    list[str] | None,
+    typer.Option("--must-not", rich_help_panel=WORDS, help="Word or phrase that must not appear."),
+]
+Terminology = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=WORDS,
+        help="File of terms, source and target separated by a tab, to be used where they occur.",
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option("--sample", rich_help_panel=SAMPLING, help="Draw translations at random."),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=SAMPLING, help="Below 1 more cautious, above 1 more daring."),
+]
+TopK = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=SAMPLING, help="Only the K best symbols.")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=SAMPLING, help="Only the best symbols, up to this probability."),
+]
+Seed = Annotated[int | None, typer.Option(rich_help_panel=SAMPLING, help="Seed of the drawing.")]
+NoRepeat = Annotated[
+    int | None,
+    typer.Option(
+        "--no-repeat-ngram",
+        min=0,
+        rich_help_panel=LENGTH,
+        help="No run of so many symbols may come twice.",
+    ),
+]
+MinLength = Annotated[
+    int | None, typer.Option(min=0, rich_help_panel=LENGTH, help="Fewest symbols.")
+]
+MaxLength = Annotated[int | None, typer.Option(min=1, rich_help_panel=LENGTH, help="Most symbols.")]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option("--engine", rich_help_panel=ENGINE, help="What computes the translations."),
+]
+Quantization = Annotated[
+    QuantizationChoice | None,
+    typer.Option(rich_help_panel=ENGINE, help="Coarser weights: faster, a little worse."),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=ENGINE, help="Most threads to use.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", rich_help_panel=ENGINE, help="Say what was chosen and why.")
+]
+
+
+def search_changes(overrides: Sequence[str], *, sample: bool, **flags: Any) -> dict[str, Any]:
+    """Return the settings of decoding that the flags and `--set decoding.key=value` change."""
+    from regard.settings.read import parse_value
+
+    changes = {name: value for name, value in flags.items() if value not in (None, False)}
+    if sample:
+        changes["method"] = "sample"
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        room, _, name = key.strip().partition(".")
+        if not equals or room != "decoding" or not name:
+            raise SettingsError(
+                f"--set {override!r}: only settings of the search can be changed here, as "
+                "decoding.beam=8."
+            )
+        changes[name] = parse_value(value.strip())
+    return changes
