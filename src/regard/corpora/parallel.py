@@ -85,10 +85,10 @@ def read_tsv(
 def read_units(path: Path, *, max_words: int = MAX_WORDS) -> list[SentencePair]:
     """Read the translated units of a TMX, PO, XLIFF or JSONL file."""
     pairs = []
-    for line, *sides in document_pairs(path):
-        for text in sides:
+    for line, source, target in document_pairs(path):
+        for text in (source, target):
             _check_length(text, path=path, line=line, max_words=max_words)
-        pairs.append(SentencePair(*sides))
+        pairs.append(SentencePair(source, target))
     return pairs
 
 

@@ -42,11 +42,6 @@ class ColumnReader:
             )
         )
 
-    def start(self, header: str) -> None:
-        """Learn the names of the columns, where the reading goes on behind the first line."""
-        if self._name is not None:
-            self._find(self._name, header.split("\t"))
-
     def _find(self, name: str, cells: list[str]) -> None:
         if name not in cells:
             raise DataError(

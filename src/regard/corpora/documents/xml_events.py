@@ -109,6 +109,14 @@ class XmlText:
             self.events[-1].end = self.size
 
 
+@dataclass(frozen=True)
+class XmlSlice:
+    """The content of an element; the document is needed only where tags are wanted as written."""
+
+    document: XmlText | None
+    events: Sequence[Event]
+
+
 def inner(events: Sequence[Event], start: int) -> int:
     """Return the index of the end of the element that starts at this index."""
     depth = 0
@@ -126,16 +134,8 @@ def write_xml(text: str) -> str:
 
 def plain_text(events: Sequence[Event], role: Callable[[Event], Role]) -> str:
     """Return the text of an element's content, without tags and native codes."""
-    segment = _read(XmlSlice(None, events), role)
-    return segment[0]
-
-
-@dataclass(frozen=True)
-class XmlSlice:
-    """The content of an element; the document is needed only where tags are wanted as written."""
-
-    document: XmlText | None
-    events: Sequence[Event]
+    text, _ = _read(XmlSlice(None, events), role)
+    return text
 
 
 def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str | Segment]:
