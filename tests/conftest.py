@@ -77,3 +77,38 @@ def toy_run(toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory) -
     trained = train_translator(recipe, open_run(folder, recipe, resume=False))
     tested(trained, read_splits(recipe.data).test)
     return folder
+
+
+@pytest.fixture(scope="session")
+def random_transformer_run(
+    toy_corpus: Path, toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The folder of a small Transformer that was never trained, and whose outputs do end.
+
+    Nobody may change it.
+    """
+    from regard.base.specials import BEGIN, END, PAD
+    from regard.corpora.parallel import read_pairs
+    from regard.models.build import build_translator
+    from regard.recipes.catalog import find_recipe
+    from regard.recipes.run import Run
+    from regard.recipes.tokenizers import run_tokenizers
+    from regard.settings.schema import expect
+    from regard.settings.translation import TranslationRecipe
+    from regard.training.checkpoint import CheckpointStore
+    from regard.training.progress import Progress
+
+    changes = ["layers=2", "model_dim=32", "heads=2", "feed_forward=48", "output_bias=true"]
+    overrides = [line for line in toy_settings if not line.startswith("model.")]
+    overrides += [f"model.{change}" for change in changes]
+    recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
+    run = Run.create(tmp_path_factory.mktemp("random-runs") / "transformer", recipe)
+    pairs = read_pairs([toy_corpus / "train.src", toy_corpus / "train.tgt"])
+    source, target = run_tokenizers(run, recipe, pairs)
+    torch.manual_seed(1)
+    model = build_translator(recipe.model, source_vocab=source.size, target_vocab=target.size)
+    with torch.no_grad():
+        model.projection.bias[END] = 2.0
+        model.projection.bias[[PAD, BEGIN]] = -20.0  # as training leaves what it never sees
+    CheckpointStore(run.folder).save_best(model, Progress(), {})
+    return run.folder

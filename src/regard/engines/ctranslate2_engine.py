@@ -1,0 +1,210 @@
+"""The fast engine: beam search by CTranslate2, with results equal to the reference's.
+
+What CTranslate2 cannot do, or would do otherwise, is handed to the reference: the output of a
+sentence depends on the model and the settings, and not on the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.base.protocols import Tokenizer
+from regard.base.results import Hypothesis
+from regard.base.specials import BEGIN, END, PAD
+from regard.batching.batch import padded
+from regard.decoding.constraints import Constraints
+from regard.decoding.limits import length_limits
+from regard.engines.attention_pass import attention_over
+from regard.engines.torch_engine import TorchEngine
+from regard.exchange.ctranslate2_export import MOST_POSITIONS, SHORTLIST, token_names
+from regard.settings.decoding import DecodingSettings
+
+# Padded source symbols that one worker searches at once.
+WORKER_TOKENS = 1_024
+NEVER = frozenset((PAD, BEGIN))  # symbols that no output may hold
+
+
+class Threads(NamedTuple):
+    """How the cores are shared out: sentences side by side, and threads for each of them."""
+
+    workers: int
+    each: int
+
+    def __str__(self) -> str:
+        return f"{self.workers} x {self.each}"
+
+
+class CTranslate2Engine:
+    """Searches with an exported model; the reference answers where it would answer otherwise."""
+
+    batch_tokens = 32 * WORKER_TOKENS  # so that workers end at about the same time
+    attends = True
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        reference: TorchEngine,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        threads: Threads,
+        compute_type: str = "float32",
+        shortlist: bool = False,
+    ):
+        import ctranslate2
+
+        self.reference = reference
+        self.threads = threads
+        self.compute_type = compute_type
+        self._shortlist = shortlist and (folder / SHORTLIST).is_file()
+        self._source_names = token_names(source_tokenizer)
+        self._target_ids = {name: i for i, name in enumerate(token_names(target_tokenizer))}
+        self._translator = ctranslate2.Translator(
+            str(folder),
+            compute_type=compute_type,
+            inter_threads=threads.workers,
+            intra_threads=threads.each,
+        )
+        self._positions = min(MOST_POSITIONS, reference.model.longest_target or MOST_POSITIONS)
+
+    @property
+    def name(self) -> str:
+        """The engine with its arithmetic and threads, as "ctranslate2 float32, 2 x 1 threads"."""
+        return f"ctranslate2 {self.compute_type}, {self.threads} threads"
+
+    def lacks(
+        self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
+    ) -> str | None:
+        """Name what is handed to the reference.
+
+        CTranslate2 draws samples in an order of its own, and where it forbids symbols (minimum
+        length, n-grams, constraints) it shares out their probability, which changes the scores.
+        """
+        if settings.method != "beam":
+            return f'method = "{settings.method}"'
+        if settings.length_penalty_kind == "wu":
+            return 'length_penalty_kind = "wu"'
+        unchanged = type(settings).model_fields
+        for name in (
+            "coverage_penalty",
+            "diversity_groups",
+            "min_length",
+            "min_ratio",
+            "no_repeat_ngram",
+        ):
+            if getattr(settings, name) != unchanged[name].default:
+                return name
+        return "constraints" if any(constraints or ()) else None
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int = 1,
+        attention: bool = False,
+        constraints: Sequence[Constraints] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, best first."""
+        if not sources:
+            return []
+        if self.lacks(settings, constraints) is not None:
+            return self.reference.search(
+                sources, settings, n_best=n_best, attention=attention, constraints=constraints
+            )
+        limits = self._limits(sources, settings)
+        found = self._found(sources, settings, n_best=n_best, longest=max(limits))
+        unsure = [
+            row
+            for row, hypotheses in enumerate(found)
+            if len(hypotheses) < n_best or any(len(h.tokens) >= limits[row] for h in hypotheses)
+        ]
+        if unsure:  # they reached a limit, at which the reference ends a sentence properly
+            better = self.reference.search(
+                [sources[row] for row in unsure], settings, n_best=n_best
+            )
+            for row, hypotheses in zip(unsure, better, strict=True):
+                found[row] = hypotheses
+        return self._with_attention(sources, found) if attention else found
+
+    def translate_to_length(
+        self, sources: Sequence[Sequence[int]], *, beam: int, length: int
+    ) -> list[list[int]]:
+        """Return outputs of exactly this length, for measuring the speed."""
+        found = self._translate(
+            sources, beam_size=beam, min_decoding_length=length, max_decoding_length=length
+        )
+        return [[self._target_ids[name] for name in result.hypotheses[0]] for result in found]
+
+    def _limits(self, sources: Sequence[Sequence[int]], settings: DecodingSettings) -> list[int]:
+        """Return the most symbols of each output, end mark included."""
+        _, mask = padded(sources, after=END)
+        limits = length_limits(
+            mask, ratio=settings.max_ratio, extra=settings.max_extra, most=settings.max_length
+        )
+        longest = self.reference.model.longest_target
+        found: list[int] = (limits if longest is None else limits.clamp(max=longest)).tolist()
+        return found
+
+    def _found(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int,
+        longest: int,
+    ) -> list[list[Hypothesis]]:
+        """Return what CTranslate2 finds; less than n_best where it cannot be trusted."""
+        penalty = 0.0 if settings.length_penalty_kind == "none" else settings.length_penalty
+        short = [row for row, source in enumerate(sources) if len(source) < self._positions]
+        results = self._translate(
+            [sources[row] for row in short],
+            beam_size=settings.beam,
+            # It stops at a number of finished outputs, we when no better one can come. That makes
+            # no difference to the best one, but it does to those that come after it.
+            patience=1 if n_best == 1 else 2,
+            num_hypotheses=n_best,
+            length_penalty=penalty,
+            repetition_penalty=settings.repetition_penalty,
+            min_decoding_length=0,
+            max_decoding_length=min(longest, self._positions),
+            return_scores=True,
+        )
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for row, result in zip(short, results, strict=True):
+            for names, score in zip(result.hypotheses, result.scores, strict=True):
+                tokens = [self._target_ids[name] for name in names]
+                if tokens and tokens[-1] == END and NEVER.isdisjoint(tokens):
+                    total = score * len(tokens) ** penalty
+                    found[row].append(Hypothesis(tuple(tokens[:-1]), total, score, None))
+        return found
+
+    def _translate(self, sources: Sequence[Sequence[int]], **options: Any) -> list[Any]:
+        names = self._source_names
+        found: list[Any] = self._translator.translate_batch(
+            [[names[number] for number in source] for source in sources],
+            max_batch_size=WORKER_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+            return_end_token=True,
+            use_vmap=self._shortlist,
+            **options,
+        )
+        return found
+
+    def _with_attention(
+        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """Return the same with the weights behind them."""
+        places = [(row, rank) for row, some in enumerate(found) for rank in range(len(some))]
+        maps = attention_over(
+            self.reference.model,
+            [sources[row] for row, _ in places],
+            [found[row][rank].tokens for row, rank in places],
+        )
+        for (row, rank), weights in zip(places, maps, strict=True):
+            found[row][rank] = replace(found[row][rank], attention=weights)
+        return found

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.base.results import Hypothesis
+from regard.decoding.constraints import Constraints
+from regard.engines.attention_pass import attention_over
+from regard.engines.conversion import converted
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.torch_engine import TorchEngine
+from regard.recipes.loaded import LoadedTranslator, load
+from regard.settings.decoding import DecodingSettings
+
+pytest.importorskip("ctranslate2")
+
+Sources = list[list[int]]
+
+
+@pytest.fixture(scope="module")
+def loaded(random_transformer_run: Path) -> LoadedTranslator:
+    return load(random_transformer_run)
+
+
+@pytest.fixture(scope="module")
+def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
+    with converted(loaded, run=None) as folder:
+        return CTranslate2Engine(
+            folder,
+            reference=TorchEngine(loaded.model),
+            source_tokenizer=loaded.source_tokenizer,
+            target_tokenizer=loaded.target_tokenizer,
+            threads=Threads(1, 1),
+        )
+
+
+@pytest.fixture(scope="module")
+def sources(loaded: LoadedTranslator) -> Sources:
+    random = torch.Generator().manual_seed(2)
+    lengths = torch.randint(1, 12, (40,), generator=random).tolist()
+    vocab = loaded.source_tokenizer.size
+    return [torch.randint(4, vocab, (n,), generator=random).tolist() for n in lengths]
+
+
+def decoding(**chosen: Any) -> DecodingSettings:
+    return DecodingSettings(**chosen)
+
+
+def agreement(
+    found: Sequence[list[Hypothesis]], wanted: Sequence[list[Hypothesis]]
+) -> tuple[float, float]:
+    """Return the share of equal outputs, and the largest difference of score among them."""
+    pairs = [(f[0], w[0]) for f, w in zip(found, wanted, strict=True)]
+    same = [(f, w) for f, w in pairs if f.tokens == w.tokens]
+    worst = max(
+        max(abs(f.score - w.score), abs(f.log_probability - w.log_probability)) for f, w in same
+    )
+    return len(same) / len(pairs), worst
+
+
+# Where both stop at the same moment. With a length penalty CTranslate2 stops at a number of
+# finished outputs: no difference to a model that has learned something, but one to this model.
+SAME: dict[str, dict[str, Any]] = {
+    "greedy": {"beam": 1},
+    "greedy without length penalty": {"beam": 1, "length_penalty_kind": "none"},
+    "beam": {"beam": 4, "length_penalty_kind": "none"},
+    "repetition penalty": {"beam": 1, "repetition_penalty": 1.5},
+    "repetition penalty in a beam": {
+        "beam": 3,
+        "repetition_penalty": 1.2,
+        "length_penalty_kind": "none",
+    },
+    "short limits": {"beam": 1, "max_length": 3},
+    "limits by ratio": {"beam": 1, "max_ratio": 0.5, "max_extra": 1},
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_reference_finds_the_same(
+    case: str, engine: CTranslate2Engine, sources: Sources
+) -> None:
+    asked = decoding(**SAME[case])
+    assert engine.lacks(asked) is None
+    found = engine.search(sources, asked)
+    share, worst = agreement(found, engine.reference.search(sources, asked))
+    assert share >= 0.95
+    assert worst < 1e-3
+
+
+@pytest.mark.parametrize("alpha", [0.4, 1.0])
+def test_a_length_penalty_counts_the_end_mark(
+    alpha: float, engine: CTranslate2Engine, sources: Sources
+) -> None:
+    asked = decoding(beam=3, length_penalty=alpha)
+    wanted = engine.reference.search(sources, asked)
+    for (found,), (best,) in zip(engine.search(sources, asked), wanted, strict=True):
+        divisor = (len(found.tokens) + 1) ** alpha
+        assert found.score == pytest.approx(found.log_probability / divisor, abs=1e-4)
+        assert found.score <= best.score + 1e-3
+
+
+def test_outputs_are_of_many_lengths(engine: CTranslate2Engine, sources: Sources) -> None:
+    found = engine.search(sources, decoding(beam=1))
+    assert len({len(hypotheses[0].tokens) for hypotheses in found}) > 3
+
+
+def test_a_list_of_the_best_is_in_order_and_all_different(
+    engine: CTranslate2Engine, sources: Sources
+) -> None:
+    found = engine.search(sources, decoding(beam=5), n_best=3)
+    for hypotheses in found:
+        assert len(hypotheses) == 3
+        assert len({h.tokens for h in hypotheses}) == 3
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+    best = engine.search(sources, decoding(beam=5))
+    assert all(some[0].score >= one.score - 1e-4 for some, (one,) in zip(found, best, strict=True))
+
+
+def test_attention_comes_from_one_pass_over_the_finished_output(
+    engine: CTranslate2Engine, sources: Sources
+) -> None:
+    asked = decoding(beam=3, length_penalty_kind="none")
+    found = engine.search(sources, asked, attention=True, n_best=2)
+    wanted = engine.reference.search(sources, asked, attention=True, n_best=2)
+    compared = 0
+    for source, ours, theirs in zip(sources, found, wanted, strict=True):
+        for hypothesis in ours:
+            assert hypothesis.attention is not None
+            shape = (len(hypothesis.tokens) + 1, len(source) + 1)
+            assert tuple(hypothesis.attention.shape) == shape
+        if ours[0].tokens == theirs[0].tokens:
+            assert ours[0].attention is not None
+            assert theirs[0].attention is not None
+            width = len(source) + 1
+            assert torch.allclose(ours[0].attention, theirs[0].attention[:, :width], atol=1e-5)
+            compared += 1
+    assert compared > 30
+
+
+@given(order=st.permutations(range(8)), cut=st.integers(1, 8))
+@settings(deadline=None, max_examples=8)
+def test_a_sentence_does_not_depend_on_its_neighbours(
+    engine: CTranslate2Engine, sources: Sources, order: list[int], cut: int
+) -> None:
+    asked = decoding(beam=3)
+    alone = [engine.search([sources[row]], asked)[0][0].tokens for row in order]
+    together = [
+        hypotheses[0].tokens
+        for part in (order[:cut], order[cut:])
+        for hypotheses in engine.search([sources[row] for row in part], asked)
+    ]
+    assert together == alone
+
+
+LACKING: dict[str, tuple[dict[str, Any], str]] = {
+    "sampling": ({"method": "sample"}, 'method = "sample"'),
+    "risk": ({"method": "mbr"}, 'method = "mbr"'),
+    "wu": ({"length_penalty_kind": "wu"}, 'length_penalty_kind = "wu"'),
+    "coverage": ({"coverage_penalty": 0.2}, "coverage_penalty"),
+    "diversity": ({"beam": 4, "diversity_groups": 2}, "diversity_groups"),
+    "a least length": ({"min_length": 2}, "min_length"),
+    "a least ratio": ({"min_ratio": 0.5}, "min_ratio"),
+    "n-grams": ({"no_repeat_ngram": 2}, "no_repeat_ngram"),
+}
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_what_it_would_do_otherwise_is_left_to_the_reference(
+    case: str,
+    engine: CTranslate2Engine,
+    sources: Sources,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen, named = LACKING[case]
+    asked = decoding(**chosen)
+    assert engine.lacks(asked) == named
+    answer: list[list[Hypothesis]] = []
+    calls: list[Any] = []
+
+    def search(*given: Any, **options: Any) -> list[list[Hypothesis]]:
+        calls.append((given, options))
+        return answer
+
+    monkeypatch.setattr(engine.reference, "search", search)
+    limits = [Constraints()] * 2
+    assert engine.search(sources[:2], asked, n_best=1, constraints=limits) is answer
+    assert calls == [
+        ((sources[:2], asked), {"n_best": 1, "attention": False, "constraints": limits})
+    ]
+
+
+def test_constraints_are_left_to_the_reference(engine: CTranslate2Engine) -> None:
+    asked = decoding()
+    assert engine.lacks(asked, [Constraints()]) is None
+    assert engine.lacks(asked, [Constraints(), Constraints(prefix=(5,))]) == "constraints"
+
+
+def test_nothing_in_nothing_out(engine: CTranslate2Engine) -> None:
+    assert engine.search([], decoding()) == []
+
+
+def test_what_is_longer_than_the_table_is_left_to_the_reference(
+    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = decoding(beam=2, length_penalty_kind="none")
+    wanted = engine.reference.search(sources, asked)
+    monkeypatch.setattr(engine, "_positions", 6)
+    share, worst = agreement(engine.search(sources, asked), wanted)
+    assert share >= 0.95
+    assert worst < 1e-3
+
+
+def test_it_says_what_it_is(engine: CTranslate2Engine) -> None:
+    assert engine.name == "ctranslate2 float32, 1 x 1 threads"
+    assert engine.attends
+
+
+def test_a_single_head_can_be_asked_for(loaded: LoadedTranslator, sources: Sources) -> None:
+    targets = sources[::-1]
+    shown = attention_over(loaded.model, sources, targets)
+    heads = [attention_over(loaded.model, sources, targets, head=(1, n)) for n in range(2)]
+    for row, weights in enumerate(shown):
+        assert torch.allclose(weights, (heads[0][row] + heads[1][row]) / 2, atol=1e-5)
+        assert weights.shape == (len(targets[row]) + 1, len(sources[row]) + 1)
