@@ -93,3 +93,11 @@ def test_summary_of_recipe_and_run(run: Any, trained: Path) -> None:
     small = run("summary", "gpt-nano", "--json").json["parameters"]["total"]
     assert small == 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128 + (100 + 64) * 128
     assert run("summary", trained, "--json").json["parameters"]["total"] < small
+
+
+def test_what_the_model_looks_at(run: Any, refuse: Any, trained: Path, tmp_path: Path) -> None:
+    answer = run("look", trained, "the cat", "--json")
+    assert answer.json["pieces"] == ["t", "h", "e", "␣", "c", "a", "t"]
+    assert run("look", trained, "the cat", "--out", tmp_path / "heads.html").code == 0
+    assert (tmp_path / "heads.html").is_file()
+    assert "--out" in refuse("look", trained, "the cat")

@@ -10,19 +10,20 @@ import typer
 from regard.base.errors import RegardError, SettingsError
 from regard.cli.options import AsJson, RunFolder, print_json
 
-CLASSIFY_NODES = "classify-nodes"
+CLASSIFY_NODES, LANGUAGE_MODEL = "classify-nodes", "language-model"
 
 
 def look(
     run: RunFolder,
     text: Annotated[
-        str | None, typer.Argument(help="A sentence in the source language (of a translator).")
+        str | None, typer.Argument(help="A sentence in the source language, or any text.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="Picture (.png, .svg, .pdf) or its data (.csv, .json; of graphs .tsv, .npz).",
+            help="Picture (.png, .svg, .pdf; all heads of a language model also as .html) or its "
+            "data (.csv, .json; of graphs .tsv, .npz).",
         ),
     ] = None,
     pieces: Annotated[
@@ -31,9 +32,12 @@ def look(
     node: Annotated[
         str | None, typer.Option("--node", help="A node, by name or number (of a graph).")
     ] = None,
-    layer: Annotated[int, typer.Option("--layer", help="Layer of a graph model, from 0.")] = 0,
+    layer: Annotated[
+        int, typer.Option("--layer", help="Layer of a graph or language model, from 0.")
+    ] = 0,
     head: Annotated[
-        int | None, typer.Option("--head", help="One head of a graph model; else their mean.")
+        int | None,
+        typer.Option("--head", help="One head; else their mean (graph), or all of them (text)."),
     ] = None,
     embeddings: Annotated[
         str | None, typer.Option("--embeddings", help="Draw all nodes of a graph: pca or t-sne.")
@@ -45,6 +49,8 @@ def look(
     Example: regard look runs/demo/attention "cats do not like dogs" --out cats.png
 
     Example: regard look runs/cora --node 1358 --out n.svg
+
+    Example: regard look runs/book "my kingdom for a" --out heads.html
     """
     from regard.recipes.run import Run
 
@@ -61,6 +67,9 @@ def look(
         raise SettingsError(f"The run at {run} has no graph: --node and --embeddings need one.")
     if text is None:
         raise SettingsError("Give a sentence to look at.")
+    if Run.open(run).task == LANGUAGE_MODEL:
+        _look_at_text(run, text, out=out, layer=layer, head=head, json=json)
+        return
     _look_at_sentence(run, text, out=out, pieces=pieces, json=json)
 
 
@@ -94,3 +103,22 @@ def _look_at_sentence(run: Path, text: str, *, out: Path | None, pieces: bool, j
             )
         )
         typer.echo(translation.text)
+
+
+def _look_at_text(
+    run: Path, text: str, *, out: Path | None, layer: int, head: int | None, json: bool
+) -> None:
+    """Show which earlier symbols each symbol of a text attended to."""
+    from regard.recipes.loaded_language_model import load_language_model
+
+    view = load_language_model(run).heads(text)
+    if out is not None:
+        from regard.recipes.language_model_pictures import draw_view
+
+        draw_view(view, out, layer=layer, head=head)
+    if json:
+        print_json({"pieces": list(view.pieces), "weights": view.weights.tolist()})
+    elif out is not None:
+        typer.echo(f"Wrote {out}")
+    else:
+        raise SettingsError("Name a picture to write with --out, or ask for --json.")
