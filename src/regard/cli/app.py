@@ -12,6 +12,7 @@ from regard.base.errors import RegardError
 from regard.cli.classify import classify
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
+from regard.cli.export import export
 from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
@@ -63,6 +64,7 @@ for command in (
     classify,
     import_gpt2,
     export_gpt2,
+    export,
     score,
     look,
     trace,

@@ -1,0 +1,73 @@
+"""`regard export`: a run in the form of another toolkit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.options import RunFolder
+
+
+class Form(StrEnum):
+    """The forms that a run can be written in."""
+
+    ctranslate2 = "ctranslate2"
+    argos = "argos"
+
+
+class Arithmetic(StrEnum):
+    """The numbers that weights can be written in."""
+
+    int8 = "int8"
+    int16 = "int16"
+    float16 = "float16"
+    bfloat16 = "bfloat16"
+
+
+def export(
+    run: RunFolder,
+    to: Annotated[Form, typer.Option("--to", help="The form to write.")],
+    quantization: Annotated[
+        Arithmetic | None, typer.Option(help="Smaller weights; float32 if left out.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Folder or file to write.")
+    ] = None,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="Add a table of likely words (ctranslate2).")
+    ] = False,
+    source: Annotated[str | None, typer.Option(help="Code of the source language (argos).")] = None,
+    target: Annotated[str | None, typer.Option(help="Code of the target language (argos).")] = None,
+) -> None:
+    """Write a run for CTranslate2, or as a package for Argos Translate.
+
+    Example: regard export runs/mine --to ctranslate2 --quantization int8 --output mine-int8
+    """
+    from regard.recipes.export import export_argos, export_ctranslate2
+
+    kind = None if quantization is None else quantization.value
+    if output is not None and not output.parent.is_dir():
+        raise SettingsError(f"Cannot write {output}: there is no folder {output.parent}.")
+    if to is Form.argos:
+        if source is None or target is None:
+            raise SettingsError("--to argos needs the languages: give --source en --target de.")
+        if shortlist:
+            raise SettingsError("--shortlist belongs to --to ctranslate2, not to argos.")
+        found = export_argos(run, source=source, target=target, output=output, quantization=kind)
+    else:
+        found = export_ctranslate2(
+            run,
+            output=output,
+            quantization=kind,
+            shortlist=shortlist,
+            report=lambda sentence: typer.echo(sentence, err=True),
+        )
+    typer.echo(f"Wrote {found.path}")
+    if found.bleu_change is not None:
+        typer.echo(
+            f"Validation: BLEU {found.bleu:.2f}, {found.bleu_change:+.2f} against float32 in full."
+        )

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ctranslate2")
+
+
+def test_it_says_where_the_export_is_and_what_it_costs(
+    run: Any, random_transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(random_transformer_run, tmp_path / "run")
+    answer = run("export", folder, "--to", "ctranslate2", "--output", tmp_path / "out")
+    assert answer.lines == [f"Wrote {tmp_path / 'out'}"]
+    answer = run("export", folder, "--to", "ctranslate2", "--quantization", "int8")
+    assert answer.lines[0] == f"Wrote {folder / 'engines' / 'ctranslate2-int8'}"
+    assert answer.lines[1].startswith("Validation: BLEU ")
+
+
+MISTAKES = {
+    "no languages": (["--to", "argos"], "--to argos needs the languages"),
+    "a shortlist for argos": (
+        ["--to", "argos", "--source", "en", "--target", "de", "--shortlist"],
+        "--shortlist belongs to --to ctranslate2",
+    ),
+    "words for argos": (
+        ["--to", "argos", "--source", "en", "--target", "de"],
+        "one SentencePiece model for both languages",
+    ),
+    "nowhere to write": (
+        ["--to", "ctranslate2", "--output", "/no/such/folder"],
+        "there is no folder /no/such",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_named(case: str, refuse: Any, random_transformer_run: Path) -> None:
+    arguments, problem = MISTAKES[case]
+    assert problem in refuse("export", random_transformer_run, *arguments)
+
+
+def test_a_recurrent_run_cannot_be_exported(refuse: Any, toy_run: Path) -> None:
+    assert "model.family = 'recurrent'" in refuse("export", toy_run, "--to", "ctranslate2")
