@@ -29,3 +29,18 @@ def test_the_gradient_is_that_of_finite_differences(used: list[int]) -> None:
         return [found[number] for number in used]
 
     assert torch.autograd.gradcheck(some, (projected,))
+
+
+def test_a_part_that_nobody_learns_from_has_no_gradient() -> None:
+    class Silent(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, inputs: Tensor) -> Tensor:
+            return inputs.sum()
+
+        @staticmethod
+        def backward(ctx: object, gradient: Tensor) -> None:
+            return None
+
+    projected = torch.randn(2, 3, 12, requires_grad=True)
+    Silent.apply(split_heads(projected, parts=3, heads=2)[0]).backward()
+    assert projected.grad is None

@@ -41,5 +41,7 @@ def test_a_processor_without_bf16_says_so(monkeypatch: pytest.MonkeyPatch) -> No
         computing_in("bf16")
 
 
-def test_the_processor_can_be_asked() -> None:
+def test_the_processor_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(has_bf16(), bool)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not has_bf16()
