@@ -104,17 +104,18 @@ def main() -> None:
     valid, test = (list(cases(model, part)) for part in pairs.values())
     shares = np.mean([case.chosen == case.noun for case in valid], axis=0)
     layer, head = (int(place) for place in np.unravel_index(shares.argmax(), shares.shape))
+    contested = [case for case in test if rivals(case) > 1]
     figures = {
         "accuracy": share_right(test, layer, head),
-        "accuracy_contested": share_right([c for c in test if rivals(c) > 1], layer, head),
+        "accuracy_contested": share_right(contested, layer, head),
         "accuracy_validation": float(shares.max()),
         "random_word": float(np.mean([1 / case.weights.shape[-1] for case in test])),
-        "random_noun": float(np.mean([1 / rivals(case) for case in test])),
-        "nearest_noun": float(np.mean([nearest(case) == case.noun for case in test])),
+        **guesses(test, ""),
+        **guesses(contested, "_contested"),
         "pronoun_translated": float(np.mean([case.translated for case in test])),
         "pronoun_most_frequent": most_frequent(test),
         "cases": len(test),
-        "cases_contested": sum(rivals(case) > 1 for case in test),
+        "cases_contested": len(contested),
         "layer": layer + 1,
         "head": head + 1,
         "bleu": evaluate(model, pairs["test"], beam=1).bleu.value,
@@ -123,7 +124,8 @@ def main() -> None:
     figures = {name: round(value, 4) for name, value in figures.items()}
     draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
     notes = {
-        "contested": "another noun of the same number, and no person, stands before the pronoun",
+        "guesses": "among the nouns before the pronoun that its number and kind allow",
+        "contested": "cases in which these are at least two",
         "validation_shares": np.round(shares, 3).tolist(),
         "settings": SETTINGS,
     }
@@ -202,6 +204,14 @@ def rivals(case: Case) -> int:
 def nearest(case: Case) -> int:
     """Return the last noun that the pronoun could stand for."""
     return candidates(case)[-1]
+
+
+def guesses(found: Sequence[Case], name: str) -> dict[str, float]:
+    """Return how often a noun at random, and the nearest one, would be right."""
+    return {
+        f"random_noun{name}": float(np.mean([1 / rivals(case) for case in found])),
+        f"nearest_noun{name}": float(np.mean([nearest(case) == case.noun for case in found])),
+    }
 
 
 def most_frequent(found: Sequence[Case]) -> float:

@@ -20,6 +20,7 @@ from regard.pictures.labelled_map import plain_text, readable_label
 
 INCHES_A_LETTER = 0.095
 GAP = 2  # letters between words
+ABOVE = 3.5  # letters of room over the highest arc
 LEAST_SHOWN = 0.02  # a thinner arc could not be seen
 LEAST_NUMBERED = 0.1
 
@@ -54,14 +55,15 @@ def draw_arcs(gazes: Sequence[Gaze], path: Path, *, title: str | None = None) ->
 def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
     """Draw a panel a sentence, all at one scale."""
     letters = max(_centres(gaze.words)[1] for gaze in gazes)
-    widest = max(_reach(gaze) for gaze in gazes)
-    height = 1.0 + INCHES_A_LETTER * widest / 4  # arcs are half as high as wide, and flattened
-    figure = Figure(figsize=(max(4.0, INCHES_A_LETTER * letters), height * len(gazes)))
-    panels = figure.subplots(len(gazes), 1, squeeze=False)[:, 0]
+    heights = [_reach(gaze) / 4 + ABOVE + _below(gaze) for gaze in gazes]  # arcs are flattened
+    figure = Figure(
+        figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * sum(heights) + 0.3)
+    )
+    panels = figure.subplots(len(gazes), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, gaze in zip(panels, gazes, strict=True):
         _draw_one(axes, gaze)
         axes.set_xlim(-GAP, letters)
-        axes.set_ylim(-5 if gaze.note else -2.4, widest / 4 + 2)
+        axes.set_ylim(-_below(gaze), _reach(gaze) / 4 + ABOVE)
         axes.axis("off")
     if title is not None:
         panels[0].set_title(plain_text(title), pad=6)
@@ -109,7 +111,7 @@ def _draw_one(axes: Axes, gaze: Gaze) -> None:
                 color=FAINT,
             )
     if gaze.note:
-        axes.text(0, -2.6, plain_text(gaze.note), ha="left", va="top", fontsize=9, color=FAINT)
+        axes.text(0, -3.0, plain_text(gaze.note), ha="left", va="top", fontsize=9, color=FAINT)
 
 
 def _centres(words: Sequence[str]) -> tuple[list[float], float]:
@@ -120,6 +122,11 @@ def _centres(words: Sequence[str]) -> tuple[list[float], float]:
         centres.append(left + width / 2)
         left += width + GAP
     return centres, left
+
+
+def _below(gaze: Gaze) -> float:
+    """Return how far the text goes down, in letters."""
+    return 6.0 if gaze.note else 3.0
 
 
 def _reach(gaze: Gaze) -> float:
