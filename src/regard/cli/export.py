@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.options import RunFolder
+
+if TYPE_CHECKING:
+    from regard.exchange.ctranslate2_export import Quantization
 
 
 class Form(StrEnum):
@@ -49,7 +52,7 @@ def export(
     """
     from regard.recipes.export import export_argos, export_ctranslate2
 
-    kind = None if quantization is None else quantization.value
+    kind: Quantization | None = quantization.value if quantization else None
     if output is not None and not output.parent.is_dir():
         raise SettingsError(f"Cannot write {output}: there is no folder {output.parent}.")
     if to is Form.argos:

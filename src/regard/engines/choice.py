@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
-from regard.base.protocols import Tokenizer
+import torch
+
+from regard.base.errors import SettingsError
+from regard.engines.conversion import (
+    ENGINES,
+    TranslatorParts,
+    converted,
+    engine_folder,
+    fingerprint,
+)
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
-from regard.models.translator import Translator
+from regard.exchange.ctranslate2_export import (
+    Quantization,
+    read_export_record,
+    require_exportable,
+)
+from regard.settings.decoding import DecodingSettings
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
 Report = Callable[[str], None]
 
-
-@runtime_checkable
-class TranslatorParts(Protocol):
-    """What a loaded translator consists of."""
-
-    model: Translator[Any]
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-    recipe: Any
+CHOICES = "choice.json"
+# The sample: enough for a picture of the speed, and done in a second or two.
+SENTENCES, TORCH_SENTENCES, SOURCE, TARGET = 32, 8, 15, 15
+LOST_BLEU = 0.1
 
 
 def choose_engine(
@@ -31,12 +45,172 @@ def choose_engine(
     folder: Path | None = None,
     engine: EngineName = "auto",
     threads: int | None = None,
-    quantization: str | None = None,
+    quantization: Quantization | None = None,
     report: Report | None = None,
 ) -> Engine:
-    """Return the fastest engine for this model here, as if its output did not depend on it.
+    """Return the fastest engine for this model here; the output does not depend on the choice.
 
     `folder` is the run's, where conversions and measurements are kept; `threads` is the most that
-    may be used; `report` is called with sentences about what was chosen and why.
+    may be used; `report` is called with sentences about what was chosen and why. A quantised model
+    is used on request, or where its export recorded that it loses at most 0.1 BLEU.
     """
-    return TorchEngine(translator.model)
+    say = report or _say_nothing
+    cores = threads or available_cores()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    problem = _problem(translator)
+    wanted = engine == "ctranslate2" or quantization is not None
+    if wanted and engine == "torch":
+        raise SettingsError("quantization belongs to the engine ctranslate2, not to torch.")
+    if wanted and problem is not None:
+        raise SettingsError(f"The engine ctranslate2 cannot be used: {problem}")
+    if engine == "torch" or problem is not None:
+        say("Engine: torch" + (f" ({problem})" if problem else "."))
+        return TorchEngine(translator.model)
+    if quantization is None and engine == "auto":
+        quantization = _harmless_quantization(translator, folder)
+    with converted(translator, run=folder, quantization=quantization) as place:
+        return _fastest(
+            translator,
+            place,
+            run=folder,
+            cores=cores,
+            quantization=quantization,
+            with_torch=engine == "auto" and quantization is None,
+            say=say,
+        )
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def layouts(cores: int) -> list[Threads]:
+    """Return the ways to share out the cores that are worth a try."""
+    each = [number for number in (1, 2, 4, cores) if number <= cores]
+    return list(dict.fromkeys(Threads(cores // number, number) for number in each))
+
+
+def _problem(translator: TranslatorParts) -> str | None:
+    """Return why CTranslate2 cannot serve this model, if so."""
+    try:
+        version("ctranslate2")
+        require_exportable(translator.recipe.model)
+    except PackageNotFoundError:
+        return "it is not installed (pip install ctranslate2)."
+    except SettingsError as error:
+        return str(error)
+    return None
+
+
+def _harmless_quantization(translator: TranslatorParts, run: Path | None) -> Quantization | None:
+    """Return int8 if its export to the run's folder has shown that it costs next to nothing."""
+    if run is None:
+        return None
+    record = read_export_record(engine_folder(run, "int8"))
+    change = record.get("bleu_change")
+    measured = isinstance(change, int | float) and change >= -LOST_BLEU
+    return "int8" if measured and record.get("fingerprint") == fingerprint(translator) else None
+
+
+def _fastest(
+    translator: TranslatorParts,
+    place: Path,
+    *,
+    run: Path | None,
+    cores: int,
+    quantization: Quantization | None,
+    with_torch: bool,
+    say: Report,
+) -> Engine:
+    """Return the engine that was fastest before, or measure all and remember."""
+    reference = TorchEngine(translator.model)
+
+    def fast(threads: Threads) -> CTranslate2Engine:
+        return CTranslate2Engine(
+            place,
+            reference=reference,
+            source_tokenizer=translator.source_tokenizer,
+            target_tokenizer=translator.target_tokenizer,
+            threads=threads,
+            compute_type="float32" if quantization is None else "default",
+        )
+
+    beam = translator.recipe.decoding.beam
+    parts = ["torch " + version("torch")] if with_torch else []
+    parts += [f"cores {cores}", f"beam {beam}", quantization or "float32"]
+    record = read_export_record(place)
+    key = ", ".join([record["fingerprint"], "ctranslate2 " + record["ctranslate2"], *parts])
+    known = [*map(str, layouts(cores)), *(["torch"] if with_torch else [])]
+    speeds = _remembered(run).get(key)
+    if not isinstance(speeds, dict) or list(speeds) != known:
+        sources = _sample(translator.source_tokenizer.size)
+        speeds = {str(threads): _speed(fast(threads), sources, beam) for threads in layouts(cores)}
+        if with_torch:
+            speeds["torch"] = _torch_speed(reference, sources[:TORCH_SENTENCES], beam)
+        _remember(run, key, speeds)
+    best = max(speeds, key=lambda name: speeds[name])
+    found: Engine = reference
+    if best != "torch":
+        found = fast(next(threads for threads in layouts(cores) if str(threads) == best))
+    listed = ", ".join(f"{name}: {speed:.0f}" for name, speed in speeds.items())
+    say(f"Engine: {found.name} (sentences a second, workers x threads: {listed}).")
+    return found
+
+
+def _sample(vocab: int) -> list[list[int]]:
+    """Return sentences of random symbols, always the same; the speed does not ask what they say."""
+    random = torch.Generator().manual_seed(1)
+    return torch.randint(4, vocab, (SENTENCES, SOURCE), generator=random).tolist()
+
+
+def _speed(engine: CTranslate2Engine, sources: list[list[int]], beam: int) -> float:
+    """Return sentences a second, after a first search that warms up."""
+    engine.translate_to_length(sources[:4], beam=beam, length=2)
+    return _timed(
+        lambda: engine.translate_to_length(sources, beam=beam, length=TARGET), len(sources)
+    )
+
+
+def _torch_speed(engine: TorchEngine, sources: list[list[int]], beam: int) -> float:
+    settings = DecodingSettings(beam=beam, min_length=TARGET, max_length=TARGET)  # type: ignore[call-arg]
+    engine.search(sources[:2], DecodingSettings(beam=beam, max_length=2))  # type: ignore[call-arg]
+    return _timed(lambda: engine.search(sources, settings), len(sources))
+
+
+def _timed(work: Callable[[], Any], sentences: int) -> float:
+    start = time.perf_counter()
+    work()
+    return sentences / (time.perf_counter() - start)
+
+
+def _remembered(run: Path | None) -> dict[str, Any]:
+    """Return what was measured before; a file that cannot be read is as good as none."""
+    if run is None:
+        return {}
+    try:
+        found = json.loads((run / ENGINES / CHOICES).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(run: Path | None, key: str, speeds: dict[str, float]) -> None:
+    """Keep a measurement beside the run, if it can be written to."""
+    if run is None:
+        return
+    path = run / ENGINES / CHOICES
+    temporary = path.with_name(f".{CHOICES}.{os.getpid()}.writing")
+    text = json.dumps({**_remembered(run), key: speeds}, indent=1) + "\n"
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        return
+
+
+def _say_nothing(sentence: str) -> None:
+    return

@@ -129,7 +129,8 @@ def _set_attention(
 
 def _set_feed_forward(spec: Any, network: FeedForward, around: Residual) -> None:
     _set_norm(spec.layer_norm, around.norm)
-    weight, bias = network.inner.weight, network.inner.bias
+    weight: Tensor = network.inner.weight
+    bias: Tensor = network.inner.bias
     if network.activation == "swiglu":  # ours has gate and value in turn, theirs two matrices
         _set_linear(spec.linear_0_noact, weight[1::2], bias[1::2])
         weight, bias = weight[::2], bias[::2]

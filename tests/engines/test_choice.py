@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.base.errors import SettingsError
+from regard.engines import choice
+from regard.engines.choice import available_cores, choose_engine, layouts
+from regard.engines.conversion import converted, engine_folder, fingerprint
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.torch_engine import TorchEngine
+from regard.exchange.ctranslate2_export import read_export_record, write_export_record
+from regard.recipes.loaded import LoadedTranslator, load
+
+pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture
+def run(random_transformer_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(random_transformer_run, tmp_path / "run"))
+
+
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "SENTENCES", 4)
+    monkeypatch.setattr(choice, "TARGET", 3)
+
+
+@pytest.fixture
+def loaded(run: Path) -> LoadedTranslator:
+    return load(run)
+
+
+def test_it_measures_once_and_then_knows(
+    run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    found = choose_engine(loaded, folder=run, threads=1, report=said.append)
+    (measured,) = json.loads((run / "engines" / "choice.json").read_text("utf-8")).values()
+    assert list(measured) == ["1 x 1", "torch"]
+    assert all(speed > 0 for speed in measured.values())
+    assert f"Engine: {found.name} (sentences a second" in said[0]
+
+    def refuse(*given: Any) -> float:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(choice, "_speed", refuse)
+    again = choose_engine(loaded, folder=run, threads=1, report=said.append)
+    assert again.name == found.name
+    assert said[1] == said[0]
+
+
+@pytest.mark.parametrize(
+    ("fastest", "name"),
+    [
+        ("2 x 1", "ctranslate2 float32, 2 x 1 threads"),
+        ("1 x 2", "ctranslate2 float32, 1 x 2 threads"),
+        ("torch", "torch"),
+    ],
+)
+def test_the_fastest_is_taken(
+    fastest: str,
+    name: str,
+    loaded: LoadedTranslator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def speed(engine: CTranslate2Engine, sources: Any, beam: int) -> float:
+        return 2.0 if str(engine.threads) == fastest else 1.0
+
+    monkeypatch.setattr(choice, "_speed", speed)
+    monkeypatch.setattr(choice, "_torch_speed", lambda *given: 3.0 if fastest == "torch" else 0.5)
+    assert choose_engine(loaded, threads=2).name == name
+
+
+def test_torch_on_request_or_where_there_is_no_other(
+    loaded: LoadedTranslator, toy_run: Path
+) -> None:
+    said: list[str] = []
+    assert isinstance(choose_engine(loaded, engine="torch", report=said.append), TorchEngine)
+    recurrent = load(toy_run)
+    assert isinstance(choose_engine(recurrent, report=said.append), TorchEngine)
+    assert said[0] == "Engine: torch."
+    assert "no layer for model.family = 'recurrent'" in said[1]
+    with pytest.raises(SettingsError, match=r"ctranslate2 cannot be used: .*recurrent"):
+        choose_engine(recurrent, engine="ctranslate2")
+    with pytest.raises(SettingsError, match=r"quantization belongs to the engine ctranslate2"):
+        choose_engine(loaded, engine="torch", quantization="int8")
+
+
+def test_without_the_package_there_is_torch(
+    loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(package: str) -> str:
+        raise choice.PackageNotFoundError(package)
+
+    monkeypatch.setattr(choice, "version", missing)
+    assert isinstance(choose_engine(loaded), TorchEngine)
+    with pytest.raises(SettingsError, match=r"not installed \(pip install ctranslate2\)"):
+        choose_engine(loaded, engine="ctranslate2")
+
+
+def test_int8_only_on_request_or_where_it_costs_nothing(
+    run: Path, loaded: LoadedTranslator
+) -> None:
+    asked = choose_engine(loaded, folder=run, quantization="int8", threads=1)
+    assert asked.name == "ctranslate2 default, 1 x 1 threads"
+    folder = engine_folder(run, "int8")
+    record = read_export_record(folder)
+    expected = {
+        "not measured": ({}, False),
+        "too much lost": ({"bleu_change": -0.2}, False),
+        "next to nothing lost": ({"bleu_change": -0.1}, True),
+        "of other weights": ({"bleu_change": 0.0, "fingerprint": "other"}, False),
+    }
+    for case, (more, taken) in expected.items():
+        write_export_record(folder, {**record, **more})
+        found = choose_engine(loaded, folder=run, threads=1)
+        assert ("default" in found.name) is taken, case
+
+
+def test_a_conversion_is_kept_until_the_weights_change(run: Path, loaded: LoadedTranslator) -> None:
+    with converted(loaded, run=run) as folder:
+        assert folder == run / "engines" / "ctranslate2-float32"
+    made = (folder / "model.bin").stat().st_mtime_ns
+    with converted(loaded, run=run):
+        assert (folder / "model.bin").stat().st_mtime_ns == made
+    before = fingerprint(loaded)
+    loaded.model.projection.bias[5] += 1
+    assert fingerprint(loaded) != before
+    with converted(loaded, run=run):
+        assert (folder / "model.bin").stat().st_mtime_ns != made
+    assert read_export_record(folder)["fingerprint"] == fingerprint(loaded)
+
+
+def test_a_folder_that_cannot_be_written_to_is_done_without(
+    run: Path, loaded: LoadedTranslator
+) -> None:
+    (run / "engines").write_text("in the way")
+    with converted(loaded, run=run) as folder:
+        assert (folder / "model.bin").is_file()
+        assert run not in folder.parents
+    assert not folder.exists()
+    assert choose_engine(loaded, folder=run, engine="ctranslate2", threads=1).search(
+        [[5, 6]], loaded.recipe.decoding
+    )
+
+
+def test_a_damaged_memory_is_measured_anew(run: Path, loaded: LoadedTranslator) -> None:
+    choose_engine(loaded, folder=run, threads=1)
+    path = run / "engines" / "choice.json"
+    known = json.loads(path.read_text("utf-8"))
+    for damaged in ("[", "[]", json.dumps(dict.fromkeys(known, 1))):
+        path.write_text(damaged)
+        choose_engine(loaded, folder=run, threads=1)
+        assert list(json.loads(path.read_text("utf-8"))) == list(known)
+
+
+def test_layouts_share_out_the_cores() -> None:
+    assert layouts(1) == [Threads(1, 1)]
+    assert layouts(2) == [Threads(2, 1), Threads(1, 2)]
+    assert layouts(8) == [Threads(8, 1), Threads(4, 2), Threads(2, 4), Threads(1, 8)]
+    assert available_cores() >= 1
