@@ -1,0 +1,158 @@
+"""The peers of the decoding benchmark, with our weights: plain CTranslate2, Hugging Face's Marian.
+
+Each is given lines of text and returns lines of text, as we do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import sentencepiece
+import torch
+
+from regard.base.specials import BEGIN, END, PAD
+from regard.batching.batch import padded
+from regard.exchange.fairseq_layout import DECODER_LAYER, ENCODER_LAYER
+from regard.recipes.loaded import LoadedTranslator
+
+Translate = Callable[[Sequence[str]], list[str]]
+POSITIONS = 512
+
+
+@dataclass(frozen=True)
+class Search:
+    """What all are asked for; `length` fixes the output's length, for models that never end."""
+
+    beam: int
+    length: int | None = None
+
+
+def plain_ctranslate2(
+    folder: Path,
+    search: Search,
+    *,
+    workers: int,
+    threads: int,
+    batch: int,
+    compute_type: str = "float32",
+    shortlist: bool = False,
+) -> Translate:
+    """Return a translator that knows nothing of us, but for the folder that we have written."""
+    translator = ctranslate2.Translator(
+        str(folder), compute_type=compute_type, inter_threads=workers, intra_threads=threads
+    )
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    options: dict[str, Any] = {"max_decoding_length": 256}
+    if search.length is not None:
+        options = {"min_decoding_length": search.length, "max_decoding_length": search.length}
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        found = translator.translate_batch(
+            model.encode(list(lines), out_type=str),
+            beam_size=search.beam,
+            max_batch_size=batch,
+            batch_type="examples",
+            use_vmap=shortlist,
+            **options,
+        )
+        outputs: list[str] = model.decode([one.hypotheses[0] for one in found])
+        return outputs
+
+    return translate
+
+
+def hugging_face(ours: LoadedTranslator, search: Search, *, batch: int = 64) -> Translate:
+    """Return Marian's `generate` on sorted batches, with our weights and our positions."""
+    model = marian_of(ours)
+    source, target = ours.source_tokenizer, ours.target_tokenizer
+    options: dict[str, Any] = {"max_new_tokens": 256}
+    if search.length is not None:
+        options = {"min_new_tokens": search.length, "max_new_tokens": search.length}
+
+    @torch.inference_mode()
+    def translate(lines: Sequence[str]) -> list[str]:
+        encoded = [source.encode(line) for line in lines]
+        order = sorted(range(len(lines)), key=lambda row: -len(encoded[row]))
+        outputs = [""] * len(lines)
+        for first in range(0, len(order), batch):
+            rows = order[first : first + batch]
+            ids, mask = padded([encoded[row] for row in rows], after=END)
+            found = model.generate(
+                input_ids=ids,
+                attention_mask=mask.long(),
+                num_beams=search.beam,
+                do_sample=False,
+                **options,
+            )
+            for row, tokens in zip(rows, found.tolist(), strict=True):
+                outputs[row] = target.decode(tokens)
+        return outputs
+
+    return translate
+
+
+def marian_of(ours: LoadedTranslator) -> Any:
+    """Return a MarianMT model with the same weights, so that it does the same work."""
+    import transformers
+
+    settings: Any = ours.recipe.model
+    model = transformers.MarianMTModel(
+        transformers.MarianConfig(
+            vocab_size=ours.target_tokenizer.size,
+            d_model=settings.model_dim,
+            encoder_layers=settings.layers,
+            decoder_layers=settings.decoder_layers or settings.layers,
+            encoder_attention_heads=settings.heads,
+            decoder_attention_heads=settings.heads,
+            encoder_ffn_dim=settings.feed_forward,
+            decoder_ffn_dim=settings.feed_forward,
+            max_position_embeddings=POSITIONS,
+            activation_function=settings.activation,
+            scale_embedding=True,
+            pad_token_id=PAD,
+            bos_token_id=BEGIN,
+            eos_token_id=END,
+            decoder_start_token_id=BEGIN,
+            forced_eos_token_id=None,
+        )
+    ).eval()
+    names = set(model.state_dict())
+    tensors = {name: value for name, value in _their_names(ours).items() if name in names}
+    missing = model.load_state_dict(tensors, strict=False).missing_keys
+    left = [name for name in missing if "layers" in name]
+    if left:
+        raise RuntimeError(f"these weights of Marian were not set: {left[:3]}")
+    return model
+
+
+def _their_names(ours: LoadedTranslator) -> dict[str, torch.Tensor]:
+    """Return our weights by Marian's names."""
+    model: Any = ours.model
+    tensors = {"model.shared.weight": model.decoder.embedded.embedding.weight}
+    for name, stack, parts in (
+        ("encoder", model.encoder, ENCODER_LAYER),
+        ("decoder", model.decoder, DECODER_LAYER),
+    ):
+        tensors[f"model.{name}.embed_tokens.weight"] = stack.embedded.embedding.weight
+        tensors[f"model.{name}.embed_positions.weight"] = stack.embedded.positions(POSITIONS)
+        for number, layer in enumerate(stack.layers):
+            for our_part, their_part in parts.items():
+                where = f"model.{name}.layers.{number}.{their_part}"
+                tensors |= _of_part(layer.get_submodule(our_part), where)
+    tensors["lm_head.weight"] = model.projection.weight
+    return {key: value.detach() for key, value in tensors.items()}
+
+
+def _of_part(part: Any, where: str) -> dict[str, torch.Tensor]:
+    if hasattr(part, "projection"):  # attention: one matrix of ours is three of theirs
+        found = {}
+        for kind in ("weight", "bias"):
+            thirds = getattr(part.projection, kind).chunk(3)
+            found |= {f"{where}.{x}_proj.{kind}": t for x, t in zip("qkv", thirds, strict=True)}
+            found[f"{where}.out_proj.{kind}"] = getattr(part.output, kind)
+        return found
+    return {f"{where}.{kind}": value for kind, value in part.named_parameters(recurse=False)}

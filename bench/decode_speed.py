@@ -1,0 +1,283 @@
+"""Decoding, text to text: ours against plain CTranslate2 and Hugging Face `generate`.
+
+    python bench/decode_speed.py --tiny RUN [--base RUN] [--sentences 1000] [--rounds 3]
+
+RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece model for both
+languages. All have the same weights and translate the English sentences of test 2016 in turn, a
+round each after the other; a figure is the median over the rounds of our speed divided by
+theirs. Plain CTranslate2 has the layout of threads and the batch size that were fastest in a first
+pass, ours the layout that it chose by itself. Without --base, base has random weights, whose
+outputs never end: there all make outputs of exactly 15 symbols.
+The conversions and the choice are made before the clock runs.
+Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from decode_peers import Search, Translate, hugging_face, plain_ctranslate2
+from regard.corpora.lines import read_lines
+from regard.engines.choice import available_cores, choose_engine, layouts
+from regard.engines.conversion import converted
+from regard.engines.ctranslate2_engine import CTranslate2Engine
+from regard.engines.engine import Engine
+from regard.engines.torch_engine import TorchEngine
+from regard.models.build import build_translator
+from regard.recipes.catalog import find_recipe
+from regard.recipes.export import export_ctranslate2
+from regard.recipes.loaded import LoadedTranslator, load
+from regard.scoring.bleu import corpus_bleu
+from regard.settings.schema import expect
+from regard.settings.translation import TranslationRecipe
+from result import write_result
+
+DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SEARCHES = {"greedy": 1, "beam5": 5}
+BATCHES = (32, 64, 128)  # sentences, tried for plain CTranslate2
+LENGTH = 15
+MIDDLE = {"tok": ".lc.norm.tok", "raw": ""}
+
+
+def main() -> None:
+    """Measure all and write the result file."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tiny", type=Path, required=True, help="run of transformer-tiny")
+    options.add_argument("--base", type=Path, help="run of transformer-base; random if left out")
+    options.add_argument("--text", choices=list(MIDDLE), default="tok", help="that was trained on")
+    options.add_argument("--data", type=Path, default=DATA / "multi30k")
+    options.add_argument("--sentences", type=int, default=1_000)
+    options.add_argument("--base-sentences", type=int, default=200)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--only", choices=["tiny", "base"], help="measure this size alone")
+    given = options.parse_args()
+    torch.set_num_threads(available_cores())
+    files = [
+        given.data / given.text / f"test_2016_flickr{MIDDLE[given.text]}.{x}.gz"
+        for x in ("en", "de")
+    ]
+    source, reference = (list(read_lines(file))[: given.sentences] for file in files)
+    figures: dict[str, float] = {}
+    notes: dict[str, object] = {}
+    tiny = load(given.tiny)
+    if given.only != "base":
+        for name, beam in SEARCHES.items():
+            found = measured(tiny, given.tiny, source, Search(beam), rounds=given.rounds)
+            figures |= ratios(found, f"tiny_{name}", notes)
+        figures |= shortlisted(given.tiny, source, reference, rounds=given.rounds, notes=notes)
+    if given.only != "tiny":
+        base = load(given.base) if given.base else random_base(tiny)
+        length = None if given.base else LENGTH
+        lines = source[: given.base_sentences]
+        for name, beam in SEARCHES.items():
+            search = Search(beam, length)
+            found = measured(base, given.base, lines, search, rounds=given.rounds)
+            figures |= ratios(found, f"base_{name}", notes)
+        notes["base"] = "trained" if given.base else f"random weights, outputs of {LENGTH} symbols"
+    figures = {
+        key.removeprefix("tiny_") if "torch" in key else key: v for key, v in figures.items()
+    }
+    print(json.dumps(figures, indent=1))
+    if given.only or given.sentences < 1_000:
+        return
+    notes["sentences"] = {"tiny": len(source), "base": given.base_sentences}
+    notes["rounds"] = given.rounds
+    command = "python bench/decode_speed.py --tiny RUN" + (" --base RUN" if given.base else "")
+    packages = ("ctranslate2", "transformers")
+    path = write_result("decode-speed", figures, command=command, packages=packages, notes=notes)
+    print(f"wrote {path}")
+
+
+def random_base(tiny: LoadedTranslator) -> LoadedTranslator:
+    """Return transformer-base with tiny's vocabulary and weights that know nothing."""
+    recipe = expect(find_recipe("transformer-base"), TranslationRecipe)
+    torch.manual_seed(1)
+    model = build_translator(
+        recipe.model,
+        source_vocab=tiny.source_tokenizer.size,
+        target_vocab=tiny.target_tokenizer.size,
+    ).eval()
+    model.requires_grad_(False)
+    return LoadedTranslator(
+        model=model,
+        source_tokenizer=tiny.source_tokenizer,
+        target_tokenizer=tiny.target_tokenizer,
+        recipe=recipe,
+    )
+
+
+def measured(
+    ours: LoadedTranslator, run: Path | None, lines: Sequence[str], search: Search, *, rounds: int
+) -> dict[str, list[float]]:
+    """Return sentences a second of every contestant in every round."""
+    reported: list[str] = []
+    engine = choose_engine(ours, folder=run, report=reported.append)
+    print(*reported)
+    with converted(ours, run=run) as folder:
+        peer = best_ctranslate2(folder, search, lines)
+        contestants = {
+            "regard": own(ours, engine, search),
+            "torch": own(ours, TorchEngine(ours.model), search),
+            "ctranslate2": peer,
+            "hf": hugging_face(ours, search),
+        }
+        return alternate(contestants, lines, rounds=rounds)
+
+
+def own(ours: LoadedTranslator, engine: Engine, search: Search) -> Translate:
+    """Return our own translation with this engine, as `regard.load(...).translate`."""
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        if search.length is None:
+            ours.engine = engine
+            return [one.text for one in ours.translate(lines, beam=search.beam, attention=False)]
+        if isinstance(engine, CTranslate2Engine):
+            encoded = [ours.source_tokenizer.encode(line) for line in lines]
+            found = engine.translate_to_length(encoded, beam=search.beam, length=search.length)
+            return [ours.target_tokenizer.decode(ids) for ids in found]
+        ours.engine = engine
+        fixed = {"min_length": search.length, "max_length": search.length, "max_extra": 100}
+        found_texts = ours.translate(lines, beam=search.beam, attention=False, **fixed)
+        return [one.text for one in found_texts]
+
+    return translate
+
+
+def best_ctranslate2(
+    folder: Path,
+    search: Search,
+    lines: Sequence[str],
+    *,
+    compute_type: str = "float32",
+    shortlist: bool = False,
+) -> Translate:
+    """Return plain CTranslate2 with the threads and batches that a first pass found fastest."""
+    tried: dict[tuple[int, int, int], float] = {}
+    makers = {
+        (layout.workers, layout.each, batch): (layout, batch)
+        for layout in layouts(available_cores())
+        for batch in BATCHES
+    }
+    sample = lines[: max(100, len(lines) // 4)]
+
+    def make(key: tuple[int, int, int]) -> Translate:
+        layout, batch = makers[key]
+        return plain_ctranslate2(
+            folder,
+            search,
+            workers=layout.workers,
+            threads=layout.each,
+            batch=batch,
+            compute_type=compute_type,
+            shortlist=shortlist,
+        )
+
+    for key in makers:
+        translate = make(key)
+        translate(lines[:4])
+        tried[key] = speed(translate, sample)
+    best = max(tried, key=lambda key: tried[key])
+    print("plain CTranslate2", compute_type, {str(k): round(v) for k, v in tried.items()})
+    return make(best)
+
+
+def shortlisted(
+    run: Path,
+    source: Sequence[str],
+    reference: Sequence[str],
+    *,
+    rounds: int,
+    notes: dict[str, object],
+) -> dict[str, float]:
+    """Return how far int8 and a shortlist go beyond plain CTranslate2, and at what BLEU."""
+    search = Search(5)
+    with tempfile.TemporaryDirectory() as place:
+        small = export_ctranslate2(run, output=Path(place) / "int8", quantization="int8")
+        short = export_ctranslate2(run, output=Path(place) / "short", shortlist=True)
+        ours = load(run)
+        engines = {"int8": choose_engine(ours, folder=run, quantization="int8")}
+        engines["short"] = CTranslate2Engine(
+            short.path,
+            reference=TorchEngine(ours.model),
+            source_tokenizer=ours.source_tokenizer,
+            target_tokenizer=ours.target_tokenizer,
+            threads=layouts(available_cores())[0],
+            shortlist=True,
+        )
+        exact = choose_engine(ours, folder=run)
+        contestants = {
+            "int8": own(ours, engines["int8"], search),
+            "shortlist": own(ours, engines["short"], search),
+            "ctranslate2": best_ctranslate2(short.path, search, source),
+            "ctranslate2_int8": best_ctranslate2(small.path, search, source, compute_type="int8"),
+        }
+        speeds = alternate(contestants, source, rounds=rounds)
+        scores = {
+            name: corpus_bleu(own(ours, engine, search)(source), reference, tokenize="none").value
+            for name, engine in {"float32": exact, **engines}.items()
+        }
+    notes["tiny_beam5_quantised"] = {name: rounded(values) for name, values in speeds.items()}
+    notes["tiny_bleu"] = {name: round(value, 2) for name, value in scores.items()}
+    return {
+        "tiny_beam5_int8_vs_ctranslate2": ratio(speeds["int8"], speeds["ctranslate2_int8"]),
+        "shortlist_beam5_vs_ctranslate2": ratio(speeds["shortlist"], speeds["ctranslate2"]),
+        "shortlist_bleu_change": round(scores["short"] - scores["float32"], 2),
+        "int8_bleu_change": round(scores["int8"] - scores["float32"], 2),
+    }
+
+
+def alternate(
+    contestants: dict[str, Translate], lines: Sequence[str], *, rounds: int
+) -> dict[str, list[float]]:
+    """Return the speeds of all, measured in turn, after a short warming up."""
+    found: dict[str, list[float]] = {name: [] for name in contestants}
+    for translate in contestants.values():
+        translate(lines[:8])
+    for _ in range(rounds):
+        for name, translate in contestants.items():
+            found[name].append(speed(translate, lines))
+    print({name: rounded(values) for name, values in found.items()})
+    return found
+
+
+def speed(translate: Translate, lines: Sequence[str]) -> float:
+    """Return sentences a second."""
+    start = time.perf_counter()
+    outputs = translate(lines)
+    if len(outputs) != len(lines):
+        raise RuntimeError(f"{len(outputs)} outputs of {len(lines)} sentences")
+    return len(lines) / (time.perf_counter() - start)
+
+
+def ratios(found: dict[str, list[float]], name: str, notes: dict[str, object]) -> dict[str, float]:
+    """Return the figures of one search, and note the speeds behind them."""
+    notes[name] = {contestant: rounded(values) for contestant, values in found.items()}
+    size, search = name.split("_")
+    return {
+        f"{name}_vs_ctranslate2": ratio(found["regard"], found["ctranslate2"]),
+        f"{name}_vs_hf": ratio(found["regard"], found["hf"]),
+        f"{size}_torch_{search}_vs_hf": ratio(found["torch"], found["hf"]),
+    }
+
+
+def ratio(ours: list[float], theirs: list[float]) -> float:
+    """Return the median of how many times faster we were, round by round."""
+    return round(median(a / b for a, b in zip(ours, theirs, strict=True)), 3)
+
+
+def rounded(values: list[float]) -> list[float]:
+    """Return speeds as people read them."""
+    return [round(value, 1) for value in values]
+
+
+if __name__ == "__main__":
+    main()
