@@ -8,7 +8,7 @@ aiohttp. All train the same model on the same pieces of Multi30k: a bidirectiona
 bilinear ("general") score, input feeding, dropout 0.1, clipping at 1, Adam, batches of at most
 2,048 symbols a side. Each in turn makes some updates; the speed is that of all updates but the
 first third, and the figure of each is the median over the rounds. `luong` without input feeding is
-apart.
+apart. The peers run as they are shipped, and once more with our allocator settings.
 Writes results/recurrent-speed.json.
 """
 
@@ -24,6 +24,7 @@ import sys
 import time
 from pathlib import Path
 
+from contestants.allocator import ALLOCATOR
 from contestants.pieces import (
     corpus_settings,
     read_pairs,
@@ -37,6 +38,7 @@ from result import write_result
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k" / "raw"
 VOCABULARY, SIDE_TOKENS = 8_000, 2_048
+SAME = "_same_allocator"
 REPORT = re.compile(r"(?:Step|step)\s+(\d+)/.*?([\d.]+)/\s*([\d.]+) tok/s")
 
 Speeds = dict[str, list[float]]
@@ -59,8 +61,9 @@ def main() -> None:
         return
     prepare(given.work)
     contestants = {"feeding": run_own, "luong": run_own}
-    contestants |= {"opennmt": run_opennmt} if given.opennmt else {}
-    contestants |= {"eole": run_eole} if given.eole else {}
+    for name, run in (("opennmt", run_opennmt), ("eole", run_eole)):
+        if getattr(given, name):
+            contestants |= {name: run, f"{name}{SAME}": run}
     speeds: Speeds = {name: [] for name in contestants}
     for number in range(given.rounds):
         for name, run in contestants.items():
@@ -73,11 +76,14 @@ def report(speeds: Speeds, given: argparse.Namespace) -> None:
     """Write the ratios to the faster peer."""
     medians = {name: statistics.median(values) for name, values in speeds.items()}
     peers = [medians[name] for name in ("opennmt", "eole") if name in medians]
+    same = [value for name, value in medians.items() if name.endswith(SAME)]
     figures = {f"{name}_tokens_per_second": round(value) for name, value in medians.items()}
     if peers:
         figures |= {
             "like_for_like_ratio": round(medians["feeding"] / max(peers), 3),
             "luong_ratio": round(medians["luong"] / max(peers), 3),
+            f"like_for_like_ratio{SAME}": round(medians["feeding"] / max(same), 3),
+            f"luong_ratio{SAME}": round(medians["luong"] / max(same), 3),
         }
     print(json.dumps(figures, indent=1))
     if len(peers) < 2:
@@ -114,8 +120,10 @@ def own_speed(given: argparse.Namespace) -> float:
     from regard.models.build import build_translator
     from regard.recipes.translate import batch_loss
     from regard.settings.model import RecurrentSettings
+    from regard.training.allocator import keep_memory
     from regard.training.update import update
 
+    keep_memory()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
     examples = [Example(*pair) for pair in read_pairs(given.work)]
@@ -157,7 +165,7 @@ def run_own(name: str, given: argparse.Namespace) -> float:
     command = [sys.executable, __file__, "--own", name]
     for option in ("updates", "layers", "threads", "work"):
         command += [f"--{option}", str(getattr(given, option))]
-    found = re.search(r"target tokens/s ([\d.]+)", _output(command, given))
+    found = re.search(r"target tokens/s ([\d.]+)", _output(command, given, name))
     return float(found[1]) if found else float("nan")
 
 
@@ -181,7 +189,7 @@ def run_opennmt(name: str, given: argparse.Namespace) -> float:
             "input_feed": 1,
         },
     )
-    return _reported([str(given.opennmt), "-m", "onmt.bin.train", "-config", config], given)
+    return _reported([str(given.opennmt), "-m", "onmt.bin.train", "-config", config], given, name)
 
 
 def run_eole(name: str, given: argparse.Namespace) -> float:
@@ -212,7 +220,7 @@ def run_eole(name: str, given: argparse.Namespace) -> float:
         },
     )
     script = "import sys; from eole.bin.main import main; sys.argv[0] = 'eole'; main()"
-    return _reported([str(given.eole), "-c", script, "train", "-config", config], given)
+    return _reported([str(given.eole), "-c", script, "train", "-config", config], given, name)
 
 
 def _data(given: argparse.Namespace) -> dict[str, object]:
@@ -229,13 +237,13 @@ def _write_config(path: Path, settings: dict[str, object]) -> str:
     return str(path)
 
 
-def _reported(command: list[str], given: argparse.Namespace) -> float:
+def _reported(command: list[str], given: argparse.Namespace, name: str) -> float:
     """Return target tokens a second over all updates but the first third.
 
     The reports tell the speed of one update each. As batches are of nearly one size, the harmonic
     mean of these speeds is that of the whole.
     """
-    output = _output(command, given)
+    output = _output(command, given, name)
     speeds = [
         float(target)
         for step, _, target in REPORT.findall(output)
@@ -246,8 +254,9 @@ def _reported(command: list[str], given: argparse.Namespace) -> float:
     return statistics.harmonic_mean(speeds)
 
 
-def _output(command: list[str], given: argparse.Namespace) -> str:
+def _output(command: list[str], given: argparse.Namespace, name: str) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": str(given.threads), "CUDA_VISIBLE_DEVICES": ""}
+    environment |= ALLOCATOR if name.endswith(SAME) else {}
     found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if found.returncode:
         raise SystemExit(

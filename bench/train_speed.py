@@ -26,22 +26,16 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from contestants.allocator import ALLOCATOR
 from contestants.pieces import read_pairs, write_pieces, write_vocabulary
 from contestants.protocol import ANSWER, SIZES, VOCABULARY
 from regard.corpora.lines import read_lines
 from regard.text.build import train_tokenizer
-from regard.training import allocator
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CONTESTANTS = Path(__file__).parent / "contestants"
 SIDE = 2048
-# What `keep_memory` tells glibc, as glibc reads it from the environment.
-ALLOCATOR = {
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(allocator.LARGEST),
-    "MALLOC_TOP_PAD_": str(allocator.STEP),
-}
 
 
 @dataclass
