@@ -28,7 +28,7 @@ $(VENV)/dev: $(VENV)/run
 
 install: $(VENV)/run  ## install Regard into .venv
 
-demo: $(VENV)/run  ## train two small translators and look inside (under 5 minutes)
+demo: $(VENV)/run  ## train three small translators and look inside (under 5 minutes)
 	@$(BIN)/regard demo --out runs/demo
 
 test: $(VENV)/dev  ## run the tests with coverage

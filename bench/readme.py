@@ -68,10 +68,48 @@ def graph_speed(result: dict[str, Any]) -> str:
     )
 
 
+def cmudict(result: dict[str, Any]) -> str:
+    """Return the error rates of letters to phonemes."""
+    figures = result["figures"]
+    names = {
+        "plain": "`char-lstm`, no attention",
+        "bahdanau": "`bahdanau`, attention before the state update",
+        "luong": "`luong`, attention after it",
+    }
+    lines = [
+        f"| {figures['training_minutes']:g} minutes of training each | words wrong | "
+        "phonemes wrong |",
+        "|---|---|---|",
+    ]
+    for name, title in names.items():
+        wrong, sounds = figures[f"wer_{name}"], figures[f"per_{name}"]
+        lines.append(f"| {title} | {wrong:.1f} % | {sounds:.1f} % |")
+    return "\n".join(lines)
+
+
+def recurrent_speed(result: dict[str, Any]) -> str:
+    """Return the training speed beside the faster of OpenNMT-py and eole."""
+    figures = result["figures"]
+    lines = [
+        "| target tokens a second, as a multiple of the faster peer's | as shipped | "
+        "with our allocator settings |",
+        "|---|---|---|",
+    ]
+    names = {
+        "like_for_like_ratio": "the same model, with input feeding",
+        "luong_ratio": "`luong` without input feeding",
+    }
+    for key, title in names.items():
+        lines.append(f"| {title} | {figures[key]:.2f} | {figures[f'{key}_same_allocator']:.2f} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "grammar-en-de": grammar_en_de,
     "graph-accuracy": graph_accuracy,
     "graph-speed": graph_speed,
+    "cmudict": cmudict,
+    "recurrent-speed": recurrent_speed,
 }
 
 
