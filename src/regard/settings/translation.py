@@ -45,7 +45,7 @@ class GrammarSettings(Settings):
 
 
 class DataSettings(Settings):
-    """Where the pairs come from: [source file, target file], or one TSV, TMX, PO, XLIFF or JSONL."""
+    """Where the pairs come from: [source file, target file], or one TSV, TMX, PO, XLIFF, JSONL."""
 
     train: tuple[str, ...] = ()
     valid: tuple[str, ...] = ()
