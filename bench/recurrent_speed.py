@@ -1,14 +1,15 @@
 """Training speed of the recurrent translator against OpenNMT-py and eole, in one alternating run.
 
-    python bench/recurrent_speed.py --opennmt PYTHON --eole PYTHON [--rounds 3] [--updates 60]
+    python bench/recurrent_speed.py --opennmt PYTHON --eole PYTHON [--rounds 12] [--updates 4]
 
 PYTHON is the interpreter of an environment that holds the peer: OpenNMT-py 3.5.1 installed with
 `--no-deps` (empty modules can stand in for spacy, fasttext and ahocorasick), and eole 0.6.4 with
 aiohttp. All train the same model on the same pieces of Multi30k: a bidirectional LSTM of 512, the
 bilinear ("general") score, input feeding, dropout 0.1, clipping at 1, Adam, batches of at most
-2,048 symbols a side. Each in turn makes some updates; the speed is that of all updates but the
-first third, and the figure of each is the median over the rounds. `luong` without input feeding is
-apart. The peers run as they are shipped, and once more with our allocator settings.
+2,048 symbols a side. Each is a process that is stopped by a signal while the others have their
+turn; a turn is a few updates, so that all meet the same moods of the machine. The update that a
+stop falls into does not count. The figure of each is the median over the rounds. `luong` without
+input feeding is apart. The peers run as they are shipped, and again with our allocator settings.
 Writes results/recurrent-speed.json.
 """
 
@@ -18,10 +19,12 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from contestants.allocator import ALLOCATOR
@@ -39,9 +42,41 @@ from result import write_result
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k" / "raw"
 VOCABULARY, SIDE_TOKENS = 8_000, 2_048
 SAME = "_same_allocator"
+WARM, FOREVER = 5, 1_000_000
 REPORT = re.compile(r"(?:Step|step)\s+(\d+)/.*?([\d.]+)/\s*([\d.]+) tok/s")
 
-Speeds = dict[str, list[float]]
+
+@dataclass
+class Racer:
+    """A training in a process of its own, which reports the speed of every update to a file."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    speeds: list[float] = field(default_factory=list)
+
+    def turn(self, updates: int, *, skip: int) -> float:
+        """Let it go on for some updates, leaving out the first ones; return its tokens a second."""
+        before = len(self._reports()) + skip
+        self._send(signal.SIGCONT)
+        while len(reports := self._reports()) < before + updates:
+            if self.process.poll() is not None:
+                raise SystemExit(f"{self.name} ended:\n{self.log.read_text()[-3000:]}")
+            time.sleep(0.02)
+        self._send(signal.SIGSTOP)
+        # Batches are of nearly one size: the harmonic mean of the speeds is that of the whole.
+        return statistics.harmonic_mean(reports[before : before + updates])
+
+    def end(self) -> None:
+        """End the process."""
+        self._send(signal.SIGKILL)
+        self.process.wait()
+
+    def _send(self, number: signal.Signals) -> None:
+        os.killpg(self.process.pid, number)
+
+    def _reports(self) -> list[float]:
+        return [float(target) for _, _, target in REPORT.findall(self.log.read_text())]
 
 
 def main() -> None:
@@ -49,35 +84,56 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--opennmt", type=Path, help="the Python that has OpenNMT-py")
     options.add_argument("--eole", type=Path, help="the Python that has eole")
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--updates", type=int, default=60)
+    options.add_argument("--rounds", type=int, default=12)
+    options.add_argument("--updates", type=int, default=4, help="of a turn")
     options.add_argument("--layers", type=int, default=1)
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--work", type=Path, default=Path("runs/bench/recurrent-speed"))
     options.add_argument("--own", choices=["feeding", "luong"], help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.own:
-        print(f"target tokens/s {own_speed(given):.1f}")
+        train_own(given)
         return
     prepare(given.work)
-    contestants = {"feeding": run_own, "luong": run_own}
-    for name, run in (("opennmt", run_opennmt), ("eole", run_eole)):
+    commands = {name: own_command(name, given) for name in ("feeding", "luong")}
+    for name, command_of in (("opennmt", opennmt_command), ("eole", eole_command)):
         if getattr(given, name):
-            contestants |= {name: run, f"{name}{SAME}": run}
-    speeds: Speeds = {name: [] for name in contestants}
-    for number in range(given.rounds):
-        for name, run in contestants.items():
-            speeds[name].append(run(name, given))
-            print(f"round {number + 1}: {name} {speeds[name][-1]:.0f} target tokens/s", flush=True)
-    report(speeds, given)
+            commands |= {name: command_of(given), f"{name}{SAME}": command_of(given)}
+    racers: list[Racer] = []
+    try:
+        for name, command in commands.items():
+            racers.append(start(name, command, given))
+            racers[-1].turn(WARM, skip=0)
+        for number in range(given.rounds):
+            for racer in racers:
+                racer.speeds.append(racer.turn(given.updates, skip=1))
+            print(number + 1, {r.name: round(r.speeds[-1]) for r in racers}, flush=True)
+    finally:
+        for racer in racers:
+            racer.end()
+    report({racer.name: racer.speeds for racer in racers}, given)
 
 
-def report(speeds: Speeds, given: argparse.Namespace) -> None:
+def start(name: str, command: list[str], given: argparse.Namespace) -> Racer:
+    """Start a training as a group of its own, so that signals reach its children too."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(given.threads), "CUDA_VISIBLE_DEVICES": ""}
+    environment |= ALLOCATOR if name.endswith(SAME) else {}
+    log = given.work / f"{name}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env=environment, start_new_session=True
+        )
+    return Racer(name, process, log)
+
+
+def report(speeds: dict[str, list[float]], given: argparse.Namespace) -> None:
     """Write the ratios to the faster peer."""
     medians = {name: statistics.median(values) for name, values in speeds.items()}
     peers = [medians[name] for name in ("opennmt", "eole") if name in medians]
     same = [value for name, value in medians.items() if name.endswith(SAME)]
-    figures = {f"{name}_tokens_per_second": round(value) for name, value in medians.items()}
+    figures: dict[str, float] = {
+        f"{name}_tokens_per_second": round(value) for name, value in medians.items()
+    }
     if peers:
         figures |= {
             "like_for_like_ratio": round(medians["feeding"] / max(peers), 3),
@@ -109,8 +165,8 @@ def prepare(work: Path) -> None:
         write_vocabulary(work / f"vocab.{side}", tokenizer.size)
 
 
-def own_speed(given: argparse.Namespace) -> float:
-    """Train here, with the parts that `regard train` is made of; return target tokens a second."""
+def train_own(given: argparse.Namespace) -> None:
+    """Train here, with the parts that `regard train` is made of, and report every update."""
     from functools import partial
 
     import torch
@@ -118,7 +174,7 @@ def own_speed(given: argparse.Namespace) -> float:
     from regard.batching.batch import Example
     from regard.batching.order import BatchOrder, Position, iterate
     from regard.models.build import build_translator
-    from regard.recipes.translate import batch_loss
+    from regard.recipes.objective import batch_loss
     from regard.settings.model import RecurrentSettings
     from regard.training.allocator import keep_memory
     from regard.training.update import update
@@ -150,31 +206,27 @@ def own_speed(given: argparse.Namespace) -> float:
         optimizer=optimizer,
         clip=1.0,
     )
-    warm, tokens, began = given.updates // 3, 0, 0.0
-    for number in range(given.updates):
-        if number == warm:
-            began = time.perf_counter()
-        _, batch = next(batches)
+    for number, (_, batch) in enumerate(batches, start=1):
+        began = time.perf_counter()
         learn([batch])
-        tokens += batch.target_tokens if number >= warm else 0
-    return tokens / (time.perf_counter() - began)
+        speed = batch.target_tokens / (time.perf_counter() - began)
+        print(f"step {number}/ -; 0/ {speed:.1f} tok/s", flush=True)
 
 
-def run_own(name: str, given: argparse.Namespace) -> float:
-    """Return our speed, in a process of its own as the peers have."""
+def own_command(name: str, given: argparse.Namespace) -> list[str]:
+    """Return how our own training is started."""
     command = [sys.executable, __file__, "--own", name]
-    for option in ("updates", "layers", "threads", "work"):
+    for option in ("layers", "threads", "work"):
         command += [f"--{option}", str(getattr(given, option))]
-    found = re.search(r"target tokens/s ([\d.]+)", _output(command, given, name))
-    return float(found[1]) if found else float("nan")
+    return command
 
 
-def run_opennmt(name: str, given: argparse.Namespace) -> float:
-    """Return the speed of OpenNMT-py, as it reports it."""
+def opennmt_command(given: argparse.Namespace) -> list[str]:
+    """Return how OpenNMT-py is started."""
     config = _write_config(
         given.work / "opennmt.yaml",
         _data(given)
-        | _training(given)
+        | _training()
         | {
             "report_every": 1,
             "save_model": str(given.work / "opennmt-model"),
@@ -189,11 +241,11 @@ def run_opennmt(name: str, given: argparse.Namespace) -> float:
             "input_feed": 1,
         },
     )
-    return _reported([str(given.opennmt), "-m", "onmt.bin.train", "-config", config], given, name)
+    return [str(given.opennmt), "-m", "onmt.bin.train", "-config", config]
 
 
-def run_eole(name: str, given: argparse.Namespace) -> float:
-    """Return the speed of eole, as it reports it.
+def eole_command(given: argparse.Namespace) -> list[str]:
+    """Return how eole is started.
 
     Its architecture "rnn" reads in one direction only, whatever is asked for; "custom" obeys.
     """
@@ -203,7 +255,7 @@ def run_eole(name: str, given: argparse.Namespace) -> float:
         _data(given)
         | {
             "report_every": 1,
-            "training": _training(given) | {"model_path": str(given.work / "eole-model")},
+            "training": _training() | {"model_path": str(given.work / "eole-model")},
             "model": {
                 "architecture": "custom",
                 "input_feed": 1,
@@ -220,7 +272,7 @@ def run_eole(name: str, given: argparse.Namespace) -> float:
         },
     )
     script = "import sys; from eole.bin.main import main; sys.argv[0] = 'eole'; main()"
-    return _reported([str(given.eole), "-c", script, "train", "-config", config], given, name)
+    return [str(given.eole), "-c", script, "train", "-config", config]
 
 
 def _data(given: argparse.Namespace) -> dict[str, object]:
@@ -228,41 +280,13 @@ def _data(given: argparse.Namespace) -> dict[str, object]:
     return corpus_settings(given.work, size=VOCABULARY) | sides
 
 
-def _training(given: argparse.Namespace) -> dict[str, object]:
-    return training_settings(updates=given.updates, side_tokens=SIDE_TOKENS, dropout=0.1)
+def _training() -> dict[str, object]:
+    return training_settings(updates=FOREVER, side_tokens=SIDE_TOKENS, dropout=0.1)
 
 
 def _write_config(path: Path, settings: dict[str, object]) -> str:
     path.write_text(json.dumps(settings, indent=1))  # JSON is YAML
     return str(path)
-
-
-def _reported(command: list[str], given: argparse.Namespace, name: str) -> float:
-    """Return target tokens a second over all updates but the first third.
-
-    The reports tell the speed of one update each. As batches are of nearly one size, the harmonic
-    mean of these speeds is that of the whole.
-    """
-    output = _output(command, given, name)
-    speeds = [
-        float(target)
-        for step, _, target in REPORT.findall(output)
-        if int(step) > given.updates // 3
-    ]
-    if not speeds:
-        raise SystemExit(f"{' '.join(command[:3])} reported no speed:\n{output[-3000:]}")
-    return statistics.harmonic_mean(speeds)
-
-
-def _output(command: list[str], given: argparse.Namespace, name: str) -> str:
-    environment = os.environ | {"OMP_NUM_THREADS": str(given.threads), "CUDA_VISIBLE_DEVICES": ""}
-    environment |= ALLOCATOR if name.endswith(SAME) else {}
-    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if found.returncode:
-        raise SystemExit(
-            f"{' '.join(command[:3])} failed:\n{(found.stdout + found.stderr)[-3000:]}"
-        )
-    return found.stdout + found.stderr
 
 
 if __name__ == "__main__":
