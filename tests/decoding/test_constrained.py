@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -61,6 +61,7 @@ def satisfies(tokens: tuple[int, ...], wanted: Constraints) -> bool:
     beam=st.integers(1, 4),
     limit=st.integers(8, 14),
 )
+@example(seed=1, wanted=[((), ()), ((), ((4, 4), (4, 6)))], beam=1, limit=8)  # 4 4 ends with 4
 def test_prefixes_and_required_phrases_always_appear(
     table: Any, seed: int, wanted: list[tuple[Any, Any]], beam: int, limit: int
 ) -> None:
@@ -109,6 +110,7 @@ def test_forbidden_phrases_never_appear_in_any_search(
 
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), phrase=PHRASE)
+@example(seed=1, phrase=(5, 4))  # 5 5 has begun the phrase as well as 5 has
 def test_a_wide_beam_finds_the_best_output_that_has_the_phrase(
     table: Any, seed: int, phrase: tuple[int, ...]
 ) -> None:

@@ -25,6 +25,7 @@ class PhraseMatcher:
         self._through: list[int] = []
         self._depth: list[int] = []
         self._sentence: list[int] = []
+        self._suffix: list[int] = []  # of each node the longest other one that it ends with
         roots = [self._grow(number, some) for number, some in enumerate(phrases)]
         self.roots = torch.tensor(roots, dtype=torch.long)
         self.completes = torch.tensor(self._completes)
@@ -33,6 +34,8 @@ class PhraseMatcher:
         """Which phrases each node is a beginning of, as bits."""
         self.depth = torch.tensor(self._depth)
         self.sentence = torch.tensor(self._sentence)
+        self.endings = _padded([self._endings_of(node) for node in range(len(self._depth))])
+        """The nodes that each node ends with, itself first and the root last; -1 fills them up."""
         moves = [list(moves.items()) for moves in self._moves]
         self.keys = _padded([[symbol for symbol, _ in row] for row in moves])
         self.targets = _padded([[node for _, node in row] for row in moves])
@@ -63,16 +66,21 @@ class PhraseMatcher:
 
     def _link(self, root: int, children: dict[int, dict[int, int]]) -> None:
         """Give each node the moves of the longest suffix that is a node too, under its own."""
-        suffix = {root: root}
         waiting = [root]
         while waiting:
             node = waiting.pop(0)
-            inherited = self._moves[suffix[node]] if node != root else {}
+            inherited = self._moves[self._suffix[node]] if node != root else {}
             self._moves[node] = {**inherited, **children[node]}
             for symbol, child in children[node].items():
-                suffix[child] = inherited.get(symbol, root) if node != root else root
-                self._completes[child] |= self._completes[suffix[child]]
+                self._suffix[child] = inherited.get(symbol, root)
+                self._completes[child] |= self._completes[self._suffix[child]]
                 waiting.append(child)
+
+    def _endings_of(self, node: int) -> list[int]:
+        endings = [node]
+        while self._suffix[endings[-1]] != endings[-1]:
+            endings.append(self._suffix[endings[-1]])
+        return endings
 
     def _new(self, sentence: int, *, depth: int) -> int:
         self._moves.append({})
@@ -80,6 +88,7 @@ class PhraseMatcher:
         self._through.append(0)
         self._depth.append(depth)
         self._sentence.append(sentence)
+        self._suffix.append(len(self._suffix))  # a root ends with itself alone
         return len(self._depth) - 1
 
 

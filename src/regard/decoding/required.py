@@ -63,17 +63,15 @@ class Required:
 
     def reached(self, progress: Progress) -> Int[Tensor, "*rows"]:
         """Return how many symbols of its phrases each row has, the unfinished one counted."""
-        return self._held(progress) + self._begun(progress)
+        return self._held(progress.nodes, progress.met) + self._begun(progress.nodes, progress.met)
 
     def need(self, progress: Progress) -> Int[Tensor, "*rows"]:
         """Return how many symbols are at most needed to meet everything."""
-        return self.total[self._sentence(progress)] - self.reached(progress)
+        return self._need(progress.nodes, progress.met)
 
     def advancing(self, progress: Progress) -> Int[Tensor, "rows most"]:
         """Return the symbols that lower each row's need, filled up with padding."""
-        roots = self.matcher.roots[self._sentence(progress)]
-        place = torch.where(self._begun(progress) > 0, progress.nodes, roots)
-        children = self._children[place]  # [rows, most]
+        children = self._children[self._place(progress.nodes, progress.met)]  # [rows, most]
         unmet = self.matcher.through[children.clamp(min=0)] & ~progress.met[:, None]
         symbols = self._symbols[children.clamp(min=0)]
         return torch.where((children >= 0) & (unmet != 0), symbols, PAD)
@@ -88,30 +86,46 @@ class Required:
         """Ban the end before everything is met, and whatever would leave too little room."""
         if not self.any:
             return
-        sentence = self._sentence(progress)
-        values[progress.met != self._all[sentence], END] = IMPOSSIBLE
+        nodes, met = progress.nodes, progress.met
+        sentence = self.matcher.sentence[nodes]
+        unmet = met != self._all[sentence]
+        values[unmet, END] = IMPOSSIBLE
         # The worst that a symbol can do is to break off the phrase that was begun.
-        tight = (remaining < self.total[sentence] - self._held(progress) + 1) & (
-            progress.met != self._all[sentence]
-        )
+        tight = (remaining < self.total[sentence] - self._held(nodes, met) + 1) & unmet
         if bool(tight.any()):
-            symbols = self.advancing(progress)
+            # What does not break it off leads somewhere else than to the root.
+            symbols, targets = self.matcher.keys[nodes], self.matcher.targets[nodes].clamp(min=0)
+            after = met[:, None] | self.matcher.completes[targets]
+            fits = (self._need(targets, after) < remaining[:, None]) & (symbols >= 0)
+            symbols = torch.where(fits, symbols, PAD)  # padding never comes anyway
             kept = torch.full_like(values, IMPOSSIBLE)
             kept.scatter_(1, symbols, values.gather(1, symbols))
             values[tight] = kept[tight]
 
-    def _held(self, progress: Progress) -> Tensor:
-        """Return how many symbols the phrases have that each row has met."""
-        bits = (progress.met[..., None] >> self._bits) & 1
-        return (self._lengths[self._sentence(progress)] * bits).sum(dim=-1)
+    def _need(self, nodes: Tensor, met: Tensor) -> Tensor:
+        total = self.total[self.matcher.sentence[nodes]]
+        return total - self._held(nodes, met) - self._begun(nodes, met)
 
-    def _begun(self, progress: Progress) -> Tensor:
-        """Return how many symbols of an unmet phrase each row has just written."""
-        unmet = self.matcher.through[progress.nodes] & ~progress.met
-        return torch.where(unmet != 0, self.matcher.depth[progress.nodes], 0)
+    def _held(self, nodes: Tensor, met: Tensor) -> Tensor:
+        """Return how many symbols the phrases have that are met."""
+        bits = (met[..., None] >> self._bits) & 1
+        return (self._lengths[self.matcher.sentence[nodes]] * bits).sum(dim=-1)
 
-    def _sentence(self, progress: Progress) -> Tensor:
-        return self.matcher.sentence[progress.nodes]
+    def _begun(self, nodes: Tensor, met: Tensor) -> Tensor:
+        """Return how many symbols of an unmet phrase have just been written."""
+        return self.matcher.depth[self._place(nodes, met)]
+
+    def _place(self, nodes: Tensor, met: Tensor) -> Tensor:
+        """Return the longest beginning of an unmet phrase that each row ends with.
+
+        That may be shorter than the row's node, which can be in a phrase that is met already.
+        """
+        endings = self.matcher.endings[nodes]  # [*rows, most], the longest first
+        unmet = (self.matcher.through[endings.clamp(min=0)] & ~met[..., None]) != 0
+        fitting = unmet & (endings >= 0)
+        first = fitting.int().argmax(dim=-1, keepdim=True)
+        roots = self.matcher.roots[self.matcher.sentence[nodes]]
+        return torch.where(fitting.any(dim=-1), endings.gather(-1, first).squeeze(-1), roots)
 
     def _children_of(self, matcher: PhraseMatcher) -> Int[Tensor, "nodes most"]:
         """Return the nodes one symbol deeper than each, and note the symbol of every node."""
