@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from regard.cli.display import SECONDS_BETWEEN_LINES
+from regard.cli.live_line import SECONDS_BETWEEN_LINES, LiveLine
 
 
-class BulkDisplay:
+class BulkDisplay(LiveLine):
     """Shows lines, lines a second, and the time that is left where the input's size is known."""
 
     def __init__(self, console: Console):
-        self._console = console
+        super().__init__(console, "Translating")
         self._start = self._last_line = time.monotonic()
         self._first: tuple[int, float] | None = None
-        self._bar = Progress(
-            TextColumn("[bold]Translating"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[facts]}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task("translate", total=1.0, facts="")
-
-    def __enter__(self) -> BulkDisplay:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def moved(self, lines: int, share: float | None) -> None:
         """Show how many lines are done."""

@@ -7,51 +7,27 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Timer
-from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from regard.cli.live_line import SECONDS_BETWEEN_LINES, LiveLine
 from regard.training.loop import Limits
 from regard.training.progress import Progress as TrainingProgress
 from regard.training.update import UpdateResult
 
-SECONDS_BETWEEN_LINES = 10.0
 SECONDS_WORTH_A_LINE = 2.0
 
 
-class TrainingDisplay:
+class TrainingDisplay(LiveLine):
     """Shows tokens a second, loss, padding share, validation and the time that is left."""
 
     def __init__(self, console: Console, limits: Limits, *, title: str, unit: str = "tokens"):
-        self._console = console
+        super().__init__(console, title)
         self._unit = unit
         self._limits = limits
         self._recent: deque[tuple[float, int]] = deque(maxlen=50)
         self._last_line = time.monotonic()
         self._valid = ""
-        self._bar = Progress(
-            TextColumn(f"[bold]{title}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[facts]}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task("train", total=1.0, facts="")
-
-    def __enter__(self) -> TrainingDisplay:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def updated(
         self, progress: TrainingProgress, result: UpdateResult, facts: Mapping[str, float]

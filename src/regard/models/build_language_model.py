@@ -17,7 +17,8 @@ from regard.settings.language_model import (
     CausalTransformerSettings,
     RecurrentLanguageModelSettings,
 )
-from regard.transformer.causal import CausalLayer, CausalTransformer
+from regard.transformer.causal import CausalTransformer
+from regard.transformer.layer import SelfAttentionLayer
 
 SPREAD = 0.02  # of fresh weights (Radford et al. 2018, section 4.1)
 
@@ -38,7 +39,7 @@ class CausalPlan(TransformerPlan):
         model: LanguageModel[Any] = LanguageModel(
             reader=CausalTransformer(
                 embedded=self._embedded(table),
-                layers=[self._causal_layer() for _ in range(self.layers)],
+                layers=[self._self_layer() for _ in range(self.layers)],
                 norm=self._last_norm(),
                 window=self.window,
                 slopes=self._slopes(),
@@ -48,14 +49,6 @@ class CausalPlan(TransformerPlan):
         )
         _spread_weights(model, layers=self.layers)
         return model
-
-    def _causal_layer(self) -> CausalLayer:
-        return CausalLayer(
-            attention=self._self_attention(),
-            around_attention=self._around(),
-            feed_forward=self._feed_forward(),
-            around_feed_forward=self._around(),
-        )
 
 
 def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> LanguageModel[Any]:
@@ -117,7 +110,7 @@ def _spread_weights(model: nn.Module, *, layers: int) -> None:
         elif isinstance(part, LearnedPositions):
             nn.init.normal_(part.vectors, std=SPREAD)
     for part in model.modules():
-        if isinstance(part, CausalLayer):
+        if isinstance(part, SelfAttentionLayer):
             for last in (part.attention.output, part.feed_forward.outer):
                 nn.init.normal_(last.weight, std=SPREAD / math.sqrt(2 * layers))
 

@@ -23,7 +23,8 @@ from regard.transformer.block import NORMS, FeedForward, RecurrentUnit, Residual
 from regard.transformer.convolutional import ConvolutionalEncoder, ConvolutionalLayer
 from regard.transformer.decoder import DecoderLayer, TransformerDecoder
 from regard.transformer.embedded import Embedded
-from regard.transformer.encoder import EncoderLayer, TransformerEncoder
+from regard.transformer.encoder import TransformerEncoder
+from regard.transformer.layer import SelfAttentionLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +93,14 @@ class TransformerPlan:
             )
         return TransformerEncoder(
             embedded=self._embedded(table),
-            layers=[self._encoder_layer() for _ in range(self.layers)],
+            layers=[self._self_layer() for _ in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
             slopes=self._slopes(),
         )
 
-    def _encoder_layer(self) -> EncoderLayer:
-        return EncoderLayer(
+    def _self_layer(self) -> SelfAttentionLayer:
+        return SelfAttentionLayer(
             attention=self._self_attention(),
             around_attention=self._around(),
             feed_forward=self._feed_forward(),

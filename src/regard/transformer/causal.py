@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from regard.attention.linear import LinearState
-from regard.attention.multihead import KeysValues, MultiHeadAttention, Past
+from regard.attention.multihead import KeysValues, Past
 from regard.attention.sight import Sight
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
-from regard.transformer.block import FeedForward, Residual
 from regard.transformer.embedded import Embedded
+from regard.transformer.layer import SelfAttentionLayer
 
 
 class CausalState(NamedTuple):
@@ -28,49 +28,6 @@ class CausalState(NamedTuple):
     read: int
 
 
-class CausalLayer(nn.Module):
-    """Masked self-attention, then a feed-forward network, each with a way around it."""
-
-    def __init__(
-        self,
-        *,
-        attention: MultiHeadAttention,
-        around_attention: Residual,
-        feed_forward: FeedForward,
-        around_feed_forward: Residual,
-    ):
-        super().__init__()
-        self.attention = attention
-        self.around_attention = around_attention
-        self.feed_forward = feed_forward
-        self.around_feed_forward = around_feed_forward
-
-    def forward(
-        self,
-        features: Float[Tensor, "batch target model_dim"],
-        sight: Sight,
-        *,
-        past: Past | None,
-        start: int,
-        with_weights: bool = False,
-    ) -> tuple[
-        Float[Tensor, "batch target model_dim"],
-        Past,
-        Float[Tensor, "batch heads target source"] | None,
-    ]:
-        """Read positions that follow those in `past`; return features, past and weights."""
-        (change, weights), after = self.attention(
-            self.around_attention.enter(features),
-            sight,
-            past=past,
-            start=start,
-            with_weights=with_weights,
-        )
-        features = self.around_attention.leave(features, change)
-        change = self.feed_forward(self.around_feed_forward.enter(features))
-        return self.around_feed_forward.leave(features, change), after, weights
-
-
 class CausalTransformer(nn.Module):
     """Predicts each symbol from those before it (Liu et al. 2018; Radford et al. 2019)."""
 
@@ -78,7 +35,7 @@ class CausalTransformer(nn.Module):
         self,
         *,
         embedded: Embedded,
-        layers: Sequence[CausalLayer],
+        layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
         slopes: Float[Tensor, "heads"] | None = None,

@@ -7,49 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from regard.attention.multihead import MultiHeadAttention
 from regard.attention.sight import Sight
 from regard.base.results import Encoded
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.transformer.block import FeedForward, Residual
 from regard.transformer.embedded import Embedded
+from regard.transformer.layer import SelfAttentionLayer
 from regard.transformer.recompute import recomputed
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward network, each with a way around it."""
-
-    def __init__(
-        self,
-        *,
-        attention: MultiHeadAttention,
-        around_attention: Residual,
-        feed_forward: FeedForward,
-        around_feed_forward: Residual,
-    ):
-        super().__init__()
-        self.attention = attention
-        self.around_attention = around_attention
-        self.feed_forward = feed_forward
-        self.around_feed_forward = around_feed_forward
-
-    def forward(
-        self,
-        features: Float[Tensor, "batch source model_dim"],
-        sight: Sight,
-        *,
-        with_weights: bool = False,
-    ) -> tuple[
-        Float[Tensor, "batch source model_dim"],
-        Float[Tensor, "batch heads source source"] | None,
-    ]:
-        """Return the features after this layer, and the weights of its heads on request."""
-        (change, weights), _ = self.attention(
-            self.around_attention.enter(features), sight, with_weights=with_weights
-        )
-        features = self.around_attention.leave(features, change)
-        change = self.feed_forward(self.around_feed_forward.enter(features))
-        return self.around_feed_forward.leave(features, change), weights
 
 
 class TransformerEncoder(nn.Module):
@@ -59,7 +22,7 @@ class TransformerEncoder(nn.Module):
         self,
         *,
         embedded: Embedded,
-        layers: Sequence[EncoderLayer],
+        layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
         slopes: Float[Tensor, "heads"] | None = None,
@@ -103,7 +66,7 @@ class TransformerEncoder(nn.Module):
         found = []
         for layer in self.layers:
             run = recomputed(layer, wanted=self.recompute)
-            features, weights = run(features, sight, with_weights=with_weights)
+            features, _, weights = run(features, sight, with_weights=with_weights)
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
