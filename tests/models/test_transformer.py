@@ -24,7 +24,7 @@ def test_settings_and_plan_have_the_same_names_and_defaults() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("transformer-tiny", 4 * (132_480 + 198_784) + 8_000 * 128),
+        ("transformer-tiny", 4 * (132_480 + 198_784) + 8_000 * 128 + 2 * 2 * 128),
         ("transformer-base", 6 * (3_152_384 + 4_204_032) + 8_000 * 512),
     ],
 )
