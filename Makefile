@@ -33,7 +33,7 @@ demo: $(VENV)/run  ## train three small translators and look inside (under 5 min
 
 test: $(VENV)/dev  ## run the tests with coverage
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --cov=regard --cov-report=term --cov-fail-under=90 $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov=regard --cov-report=term --cov-fail-under=90 $(ARGS)
 
 check: $(VENV)/dev  ## lint, format, types and the arrows between the rooms
 	@$(BIN)/ruff check .
