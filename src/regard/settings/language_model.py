@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from regard.settings.schema import Recipe, Settings
+from regard.settings.transformer import require_widths
 
 
 class TextSettings(Settings):
@@ -67,17 +68,7 @@ class CausalTransformerSettings(Settings):
 
     @model_validator(mode="after")
     def _widths(self) -> CausalTransformerSettings:
-        if self.model_dim % self.heads:
-            raise ValueError(
-                f"model_dim ({self.model_dim}) must be divisible by heads ({self.heads})"
-            )
-        if self.positions == "sinusoidal" and self.model_dim % 2:
-            raise ValueError(f"model_dim ({self.model_dim}) must be even for sinusoidal positions")
-        if self.positions == "rotary" and self.model_dim // self.heads % 2:
-            raise ValueError(
-                f"model_dim / heads ({self.model_dim // self.heads}) must be even for rotary "
-                "positions"
-            )
+        require_widths(self.model_dim, heads=self.heads, positions=self.positions)
         return self
 
 

@@ -9,6 +9,18 @@ from pydantic import Field, model_validator
 from regard.settings.schema import Settings
 
 
+def require_widths(model_dim: int, *, heads: int, positions: str) -> None:
+    """Refuse a width that heads or positions cannot divide."""
+    if model_dim % heads:
+        raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
+    if positions == "sinusoidal" and model_dim % 2:
+        raise ValueError(f"model_dim ({model_dim}) must be even for sinusoidal positions")
+    if positions == "rotary" and model_dim // heads % 2:
+        raise ValueError(
+            f"model_dim / heads ({model_dim // heads}) must be even for rotary positions"
+        )
+
+
 class TransformerSettings(Settings):
     """A Transformer encoder-decoder; the defaults are the base model of Vaswani et al. 2017."""
 
@@ -58,17 +70,7 @@ class TransformerSettings(Settings):
 
     @model_validator(mode="after")
     def _widths(self) -> TransformerSettings:
-        if self.model_dim % self.heads:
-            raise ValueError(
-                f"model_dim ({self.model_dim}) must be divisible by heads ({self.heads})"
-            )
-        if self.positions == "sinusoidal" and self.model_dim % 2:
-            raise ValueError(f"model_dim ({self.model_dim}) must be even for sinusoidal positions")
-        if self.positions == "rotary" and self.model_dim // self.heads % 2:
-            raise ValueError(
-                f"model_dim / heads ({self.model_dim // self.heads}) must be even for rotary "
-                "positions"
-            )
+        require_widths(self.model_dim, heads=self.heads, positions=self.positions)
         if self.encoder == "convolutional" and self.convolution_width % 2 == 0:
             raise ValueError(f"convolution_width ({self.convolution_width}) must be odd")
         return self
