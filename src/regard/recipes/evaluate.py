@@ -42,15 +42,19 @@ def evaluate(
     *,
     beam: int | None = None,
     bands: Sequence[tuple[int, int]] | None = None,
+    tokenize: str = "13a",
 ) -> Evaluation:
-    """Translate the sources, compare with the targets, and align the references."""
+    """Translate the sources, compare with the targets, and align the references.
+
+    `tokenize` is BLEU's tokenizer: "none" where the texts are tokenised already.
+    """
     sources, references = [p.source for p in pairs], [p.target for p in pairs]
     translations = model.translate(sources, beam=beam, attention=False)
     outputs = [translation.text for translation in translations]
     return Evaluation(
-        bleu=corpus_bleu(outputs, references),
+        bleu=corpus_bleu(outputs, references, tokenize=tokenize),
         chrf=corpus_chrf(outputs, references),
-        bands=bleu_by_length(outputs, references, sources, bands=bands),
+        bands=bleu_by_length(outputs, references, sources, bands=bands, tokenize=tokenize),
         alignment=_alignment(model, pairs),
         pairs=list(pairs),
         translations=translations,

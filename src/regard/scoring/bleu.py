@@ -28,10 +28,7 @@ def corpus_bleu(
     instead of getting 0; wherever there is a 4-gram the value is the same.
     """
     require_pairs(system, reference)
-    if tokenize not in TOKENIZERS:
-        raise SettingsError(
-            f"unknown BLEU tokenizer '{tokenize}'. Choose one of: {', '.join(TOKENIZERS)}."
-        )
+    require_tokenizer(tokenize)
     metric = BLEU(
         tokenize=tokenize,
         lowercase=lowercase,
@@ -79,6 +76,14 @@ def corpus_chrf(
             "sentences": len(system),
         },
     )
+
+
+def require_tokenizer(tokenize: str) -> None:
+    """Refuse a tokenizer of BLEU that is not known or would have to be downloaded."""
+    if tokenize not in TOKENIZERS:
+        raise SettingsError(
+            f"unknown BLEU tokenizer '{tokenize}'. Choose one of: {', '.join(TOKENIZERS)}."
+        )
 
 
 def require_pairs(system: Sequence[str], reference: Sequence[str]) -> None:

@@ -1,0 +1,107 @@
+"""How sure a BLEU is: sacreBLEU's bootstrap over the test sentences, alone and in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest
+
+from regard.scoring.bleu import require_pairs, require_tokenizer
+from regard.settings.suggest import require_known
+
+SAMPLES = 1_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a score lies in 95 % of the resampled test sets."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, mean: float, half_width: float) -> Interval:
+        """Return mean ± half width, as far as a percentage can go."""
+        low, high = (min(100.0, max(0.0, end)) for end in (mean - half_width, mean + half_width))
+        return cls(low, high)
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """A system beside a baseline on the same sentences.
+
+    `p_value` is how probable a difference as large as this is by chance alone; the baseline itself
+    has none. `signature` names the number of samples and the seed.
+    """
+
+    bleu: float
+    difference: float
+    p_value: float | None
+    interval: Interval
+    signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        return {
+            "bleu": self.bleu,
+            "difference": self.difference,
+            "p_value": self.p_value,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "signature": self.signature,
+        }
+
+
+def bleu_interval(
+    system: Sequence[str],
+    reference: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
+) -> Interval:
+    """Return the interval of a corpus BLEU with effective order (Koehn 2004, section 3)."""
+    require_pairs(system, reference)
+    require_tokenizer(tokenize)
+    metric = BLEU(tokenize=tokenize, effective_order=True, force=True)
+    result = metric.corpus_score(list(system), [list(reference)], n_bootstrap=samples)
+    return Interval.around(float(result._mean), float(result._ci))
+
+
+def paired_bootstrap(
+    systems: Mapping[str, Sequence[str]],
+    reference: Sequence[str],
+    *,
+    baseline: str,
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
+) -> dict[str, PairedResult]:
+    """Return each system beside the baseline, by paired resampling (Koehn 2004, section 4)."""
+    require_known(baseline, systems, what="baseline")
+    require_tokenizer(tokenize)
+    for outputs in systems.values():
+        require_pairs(outputs, reference)
+    names = [baseline, *(name for name in systems if name != baseline)]
+    test = PairedTest(
+        [(name, list(systems[name])) for name in names],
+        {"BLEU": BLEU(tokenize=tokenize, force=True)},
+        [list(reference)],
+        test_type="bs",
+        n_samples=samples,
+    )
+    signatures, found = test()
+    results = dict(zip(names, found["BLEU"], strict=True))
+    ours = float(results[baseline].score)
+    return {
+        name: PairedResult(
+            bleu=min(100.0, float(result.score)),
+            difference=float(result.score) - ours,
+            p_value=None if name == baseline else float(result.p_value),
+            interval=Interval.around(float(result.mean), float(result.ci)),
+            signature=str(signatures["BLEU"]),
+        )
+        for name in systems
+        for result in [results[name]]
+    }
