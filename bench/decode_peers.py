@@ -1,4 +1,4 @@
-"""The peers of the decoding benchmark, with our weights: plain CTranslate2, Hugging Face's Marian.
+"""The peers of the decoding benchmark, with our weights: plain CTranslate2 and Hugging Face.
 
 Each is given lines of text and returns lines of text, as we do.
 """
@@ -66,8 +66,8 @@ def plain_ctranslate2(
 
 
 def hugging_face(ours: LoadedTranslator, search: Search, *, batch: int = 64) -> Translate:
-    """Return Marian's `generate` on sorted batches, with our weights and our positions."""
-    model = marian_of(ours)
+    """Return their `generate` on sorted batches, with our weights and our positions."""
+    model = their_model(ours)
     source, target = ours.source_tokenizer, ours.target_tokenizer
     options: dict[str, Any] = {"max_new_tokens": 256}
     if search.length is not None:
@@ -95,42 +95,59 @@ def hugging_face(ours: LoadedTranslator, search: Search, *, batch: int = 64) -> 
     return translate
 
 
-def marian_of(ours: LoadedTranslator) -> Any:
-    """Return a MarianMT model with the same weights, so that it does the same work."""
+def their_model(ours: LoadedTranslator) -> Any:
+    """Return a model of transformers with the same weights, so that it does the same work.
+
+    Marian has its norms at the end of a block, M2M100 at the beginning; else they are alike.
+    """
     import transformers
 
     settings: Any = ours.recipe.model
-    model = transformers.MarianMTModel(
-        transformers.MarianConfig(
-            vocab_size=ours.target_tokenizer.size,
-            d_model=settings.model_dim,
-            encoder_layers=settings.layers,
-            decoder_layers=settings.decoder_layers or settings.layers,
-            encoder_attention_heads=settings.heads,
-            decoder_attention_heads=settings.heads,
-            encoder_ffn_dim=settings.feed_forward,
-            decoder_ffn_dim=settings.feed_forward,
-            max_position_embeddings=POSITIONS,
-            activation_function=settings.activation,
-            scale_embedding=True,
-            pad_token_id=PAD,
-            bos_token_id=BEGIN,
-            eos_token_id=END,
-            decoder_start_token_id=BEGIN,
-            forced_eos_token_id=None,
-        )
-    ).eval()
+    common: dict[str, Any] = {
+        "vocab_size": ours.target_tokenizer.size,
+        "d_model": settings.model_dim,
+        "encoder_layers": settings.layers,
+        "decoder_layers": settings.decoder_layers or settings.layers,
+        "encoder_attention_heads": settings.heads,
+        "decoder_attention_heads": settings.heads,
+        "encoder_ffn_dim": settings.feed_forward,
+        "decoder_ffn_dim": settings.feed_forward,
+        "max_position_embeddings": POSITIONS,
+        "activation_function": settings.activation,
+        "scale_embedding": True,
+        "pad_token_id": PAD,
+        "bos_token_id": BEGIN,
+        "eos_token_id": END,
+        "decoder_start_token_id": BEGIN,
+        "forced_eos_token_id": None,
+    }
+    model: Any
+    if settings.norm_placement == "pre":
+        model = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**common))
+    else:
+        model = transformers.MarianMTModel(transformers.MarianConfig(**common))
     names = set(model.state_dict())
     tensors = {name: value for name, value in _their_names(ours).items() if name in names}
     missing = model.load_state_dict(tensors, strict=False).missing_keys
-    left = [name for name in missing if "layers" in name]
+    left = [name for name in missing if "layer" in name]
     if left:
-        raise RuntimeError(f"these weights of Marian were not set: {left[:3]}")
-    return model
+        raise RuntimeError(f"these weights of Hugging Face's model were not set: {left[:3]}")
+    if (
+        settings.norm_placement == "pre"
+    ):  # its table is no weight; the first PAD + 1 rows are unused
+        for theirs, stack in (
+            (model.model.encoder, ours.model.encoder),
+            (model.model.decoder, ours.model.decoder),
+        ):
+            embedded: Any = stack.embedded
+            theirs.embed_positions.weights[PAD + 1 :] = embedded.positions(
+                len(theirs.embed_positions.weights) - PAD - 1
+            )
+    return model.eval()
 
 
 def _their_names(ours: LoadedTranslator) -> dict[str, torch.Tensor]:
-    """Return our weights by Marian's names."""
+    """Return our weights by their names."""
     model: Any = ours.model
     tensors = {"model.shared.weight": model.decoder.embedded.embedding.weight}
     for name, stack, parts in (
@@ -143,6 +160,8 @@ def _their_names(ours: LoadedTranslator) -> dict[str, torch.Tensor]:
             for our_part, their_part in parts.items():
                 where = f"model.{name}.layers.{number}.{their_part}"
                 tensors |= _of_part(layer.get_submodule(our_part), where)
+        if stack.norm is not None:
+            tensors |= _of_part(stack.norm, f"model.{name}.layer_norm")
     tensors["lm_head.weight"] = model.projection.weight
     return {key: value.detach() for key, value in tensors.items()}
 

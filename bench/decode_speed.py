@@ -73,6 +73,7 @@ def main() -> None:
         for name, beam in SEARCHES.items():
             found = measured(tiny, given.tiny, source, Search(beam), rounds=given.rounds)
             figures |= ratios(found, f"tiny_{name}", notes)
+        figures |= agreement(tiny, given.tiny, source)
         figures |= shortlisted(given.tiny, source, reference, rounds=given.rounds, notes=notes)
     if given.only != "tiny":
         base = load(given.base) if given.base else random_base(tiny)
@@ -130,7 +131,39 @@ def measured(
             "ctranslate2": peer,
             "hf": hugging_face(ours, search),
         }
-        return alternate(contestants, lines, rounds=rounds)
+        found = alternate(contestants, lines, rounds=rounds)
+        reference = contestants["torch"](lines)
+        shares = {
+            name: same_share(contestants[name](lines), reference)
+            for name in ("regard", "ctranslate2", "hf")
+        }
+        print("the same text as our torch engine:", shares)
+        return found
+
+
+def agreement(ours: LoadedTranslator, run: Path, lines: Sequence[str]) -> dict[str, float]:
+    """Return how often CTranslate2 finds the torch engine's symbols, and how far scores differ."""
+    settings = ours.decoding(beam=5)
+    encoded = [ours.source_tokenizer.encode(line) for line in lines]
+    engines = [TorchEngine(ours.model), choose_engine(ours, folder=run, engine="ctranslate2")]
+    pairs = [
+        (one[0], other[0])
+        for first in range(0, len(encoded), 50)
+        for one, other in zip(
+            *(engine.search(encoded[first : first + 50], settings) for engine in engines),
+            strict=True,
+        )
+    ]
+    same = [(one, other) for one, other in pairs if one.tokens == other.tokens]
+    return {
+        "ctranslate2_same_tokens": round(len(same) / len(pairs), 4),
+        "ctranslate2_score_difference": round(max(abs(a.score - b.score) for a, b in same), 6),
+    }
+
+
+def same_share(texts: Sequence[str], others: Sequence[str]) -> float:
+    """Return the share of lines on which two contestants say the same."""
+    return round(sum(map(str.__eq__, texts, others)) / len(texts), 4)
 
 
 def own(ours: LoadedTranslator, engine: Engine, search: Search) -> Translate:

@@ -3,63 +3,52 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import matplotlib
-from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from regard.pictures.colours import FAINT, INK, RULE
+from regard.pictures.fonts import (
+    OWN_FAMILY,
+    UnreadableScriptWarning,
+    families_with,
+    preferred_families,
+    unreadable,
+)
+from regard.pictures.records import DATA_SUFFIXES, Records, write_records
+from regard.pictures.scripts import with_direction
 from regard.pictures.written import unknown_suffix, write_bytes
 
 Format: TypeAlias = Literal["png", "svg", "pdf"]
+Made = TypeVar("Made")
 FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
-# Matplotlib brings DejaVu Sans with it: Latin, Greek, Cyrillic and more, the same everywhere.
-OWN_FAMILY = "DejaVu Sans"
-# Where a character is not in it, the first of these that is installed and has it.
-OTHER_FAMILIES = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans SC",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Microsoft YaHei",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "WenQuanYi Zen Hei",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Sans Bengali",
-    "Noto Sans Tamil",
-    "Noto Sans Thai",
-    "Nirmala UI",
-    "Leelawadee UI",
-    "Arial Unicode MS",
-    "Noto Sans",
-    "Noto Sans NKo",
-    "Noto Emoji",
-    "Symbola",
-    "Unifont",
-)
+# What matplotlib says of a character that no font has, and how text ends in its SVG files.
+MISSING = re.compile(r"Glyph (\d+) .*missing from")
+SVG_TEXT = re.compile(r">([^<>]+)</text>")
 
 # Matplotlib's settings and warning filters are global, so one picture is drawn at a time.
 _one_at_a_time = threading.Lock()
 
 
-def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Write a figure to a PNG, SVG or PDF file, by the suffix of its name."""
-    format = FORMATS.get(path.suffix.lower())
-    if format is None:
-        raise unknown_suffix(path, tuple(FORMATS))
-    write_bytes(path, render(draw, format))
+def save_figure(
+    draw: Callable[[], Figure], path: Path, *, data: Callable[[], Records] | None = None
+) -> None:
+    """Write a figure to a PNG, SVG or PDF file, or its data to CSV or JSON, by the file's suffix."""
+    suffix = path.suffix.lower()
+    if data is not None and suffix in DATA_SUFFIXES:
+        write_records(data(), path)
+        return
+    if suffix not in FORMATS:
+        raise unknown_suffix(path, (*FORMATS, *(DATA_SUFFIXES if data is not None else ())))
+    write_bytes(path, render(draw, FORMATS[suffix]))
 
 
 def figure_svg(draw: Callable[[], Figure]) -> str:
@@ -69,28 +58,23 @@ def figure_svg(draw: Callable[[], Figure]) -> str:
 
 def figure_in_full(draw: Callable[[], Figure]) -> Figure:
     """Return a figure whose page is as large as what was drawn, labels included, for a notebook."""
-    with _one_at_a_time, _settings("png"):
-        figure = draw()
-        needed = figure.get_tightbbox().padded(0.12)  # inches
-        old_width, old_height = figure.get_size_inches()
-        figure.set_size_inches(needed.width, needed.height)
-        for axes in figure.axes:
-            place = axes.get_position(original=True)
-            left, bottom = place.x0 * old_width - needed.x0, place.y0 * old_height - needed.y0
-            width, height = place.width * old_width, place.height * old_height
-            axes.set_position(
-                (
-                    left / needed.width,
-                    bottom / needed.height,
-                    width / needed.width,
-                    height / needed.height,
-                )
-            )
-    return figure
+    return _with_fonts(lambda: _in_full(draw()), "png")
 
 
 def render(draw: Callable[[], Figure], format: Format, *, ground: str = "white") -> bytes:
-    """Return the bytes of a figure; the same figure always gives the same bytes."""
+    """Return the bytes of a figure; the same figure always gives the same bytes.
+
+    A script that no installed font has is drawn as boxes, with a warning that names it.
+    """
+    content = _with_fonts(lambda: _bytes_of(draw(), format, ground), format)
+    if format != "svg":
+        return content
+    # Who shows an SVG file takes every text for one that runs from left to right.
+    text = content.decode("utf-8")
+    return SVG_TEXT.sub(lambda found: f">{with_direction(found[1])}</text>", text).encode("utf-8")
+
+
+def _bytes_of(figure: Figure, format: Format, ground: str) -> bytes:
     # Each format has its own name for the date that must not be in the file.
     undated: dict[str, dict[str, Any]] = {
         "png": {"Software": None},
@@ -98,27 +82,74 @@ def render(draw: Callable[[], Figure], format: Format, *, ground: str = "white")
         "pdf": {"CreationDate": None},
     }
     buffer = io.BytesIO()
-    with _one_at_a_time, _settings(format):
-        draw().savefig(
-            buffer,
-            format=format,
-            dpi=160,
-            facecolor=ground,
-            bbox_inches="tight",
-            pad_inches=0.12,
-            metadata=undated[format],
-        )
+    figure.savefig(
+        buffer,
+        format=format,
+        dpi=160,
+        facecolor=ground,
+        bbox_inches="tight",
+        pad_inches=0.12,
+        metadata=undated[format],
+    )
     return buffer.getvalue()
 
 
+def _in_full(figure: Figure) -> Figure:
+    needed = figure.get_tightbbox().padded(0.12)  # inches
+    old_width, old_height = figure.get_size_inches()
+    figure.set_size_inches(needed.width, needed.height)
+    for axes in figure.axes:
+        place = axes.get_position(original=True)
+        left, bottom = place.x0 * old_width - needed.x0, place.y0 * old_height - needed.y0
+        width, height = place.width * old_width, place.height * old_height
+        axes.set_position(
+            (
+                left / needed.width,
+                bottom / needed.height,
+                width / needed.width,
+                height / needed.height,
+            )
+        )
+    return figure
+
+
+def _with_fonts(make: Callable[[], Made], format: Format) -> Made:
+    """Draw, and where a character is missing draw again with the installed fonts that have it."""
+    if format == "svg":  # who shows it has fallbacks of their own
+        return _made(make, ["sans-serif"])[0]
+    families = preferred_families()
+    made, missing = _made(make, families)
+    if missing and (others := families_with(missing)):
+        made, missing = _made(make, [*families, *others])
+    if missing:
+        warnings.warn(unreadable(missing), UnreadableScriptWarning, stacklevel=3)
+    return made
+
+
+def _made(make: Callable[[], Made], families: list[str]) -> tuple[Made, frozenset[int]]:
+    """Return what was made with these fonts, and the characters that none of them has."""
+    with _one_at_a_time, _settings(families), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        made = make()
+    missing = set()
+    for warning in heard:
+        if found := MISSING.match(str(warning.message)):
+            missing.add(int(found[1]))
+        else:  # not ours to hide
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return made, frozenset(missing)
+
+
 @contextmanager
-def _settings(format: Format) -> Iterator[None]:
+def _settings(families: list[str]) -> Iterator[None]:
     """Draw with our settings instead of the user's matplotlibrc, and put the old ones back."""
-    with matplotlib.rc_context(), warnings.catch_warnings():
+    with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(
             {
-                "font.family": _families(format),
+                "font.family": families,
                 "font.sans-serif": [OWN_FAMILY],
                 "font.size": 10,
                 "text.color": INK,
@@ -146,19 +177,4 @@ def _settings(format: Format) -> Iterator[None]:
                 "pdf.fonttype": 42,
             }
         )
-        # A script that no installed font has is drawn as boxes; that must not stop a run.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield
-
-
-def _families(format: Format) -> list[str]:
-    """Return the fonts to look a character up in, first to last."""
-    if format == "svg":  # who shows it has fallbacks of their own
-        return ["sans-serif"]
-    return [OWN_FAMILY, *_installed_families()]
-
-
-@cache
-def _installed_families() -> tuple[str, ...]:
-    installed = set(font_manager.get_font_names())
-    return tuple(family for family in OTHER_FAMILIES if family in installed)

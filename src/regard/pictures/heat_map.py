@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,9 +21,10 @@ from regard.pictures.canvas import (
 )
 from regard.pictures.colours import FAINT, RULE, hexadecimal, ink_on_paper
 from regard.pictures.labelled_map import LabelledMap, labelled_map, plain_text, readable_label
-from regard.pictures.written import unknown_suffix, write_bytes
+from regard.pictures.records import DATA_SUFFIXES, csv_text, json_text, write_text
+from regard.pictures.scripts import reads_right_to_left
+from regard.pictures.written import unknown_suffix
 
-DATA_SUFFIXES = (".csv", ".json")
 RAMP = ListedColormap([hexadecimal(ink_on_paper(step / 255)) for step in range(256)], "regard")
 
 
@@ -79,9 +77,12 @@ def save_data(
     suffix = path.suffix.lower()
     if suffix not in DATA_SUFFIXES:
         raise unknown_suffix(path, DATA_SUFFIXES)
-    text = _as_csv(data) if suffix == ".csv" else _as_json(data)
-    # A lone surrogate cannot be written; it becomes a question mark rather than a crash.
-    write_bytes(path, text.encode("utf-8", errors="replace"))
+    rows = data.weights.tolist()  # one a target word
+    if suffix == ".csv":
+        named = [[word, *row] for word, row in zip(data.target, rows, strict=True)]
+        write_text(path, csv_text([["", *data.source], *named]))
+    else:
+        write_text(path, json_text({"source": data.source, "target": data.target, "weights": rows}))
 
 
 def write_map(
@@ -127,11 +128,14 @@ def _heat_map(drawn: LabelledMap, title: str | None) -> Figure:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=4, labelsize=size)
     axes.xaxis.tick_top()
+    mirrored = reads_right_to_left(drawn.source)  # the first word is then the rightmost
+    if mirrored:
+        axes.invert_xaxis()
     axes.set_xticks(
         np.arange(columns) + 0.5,
         [readable_label(word) for word in drawn.source],
-        rotation=45,
-        ha="left",
+        rotation=-45 if mirrored else 45,
+        ha="right" if mirrored else "left",
         rotation_mode="anchor",
     )
     axes.set_yticks(np.arange(rows) + 0.5, [readable_label(word) for word in drawn.target])
@@ -151,22 +155,3 @@ def _colour_bar(
     bar.outline.set_visible(False)
     bar.ax.set_yticklabels([f"{value:.3g}" for value in (0, limit / 2, limit)])
     bar.ax.tick_params(length=0, labelsize=7.5, labelcolor=FAINT, pad=3)
-
-
-def _as_csv(data: LabelledMap) -> str:
-    """Return one row a target word, under a row of source words."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", *data.source])
-    for word, row in zip(data.target, data.weights.tolist(), strict=True):
-        writer.writerow([word, *row])
-    return text.getvalue()
-
-
-def _as_json(data: LabelledMap) -> str:
-    record = {
-        "source": data.source,
-        "target": data.target,
-        "weights": data.weights.tolist(),  # one row a target word
-    }
-    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
