@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
 from regard.scoring.bleu import corpus_bleu
-from regard.scoring.bootstrap import Interval, bleu_interval, paired_bootstrap
+from regard.scoring.bootstrap import Interval, bleu_interval, paired_bootstrap, sure_bands
+from regard.scoring.by_length import bleu_by_length
 
 WORDS = ["der", "die", "das", "alte", "Hund", "Katze", "schläft", "sieht", "im", "Garten"]
 
@@ -92,3 +93,17 @@ def test_what_cannot_be_compared_is_refused():
         paired_bootstrap({"a": GOOD}, REFERENCE, baseline="a", tokenize="moses")
     with pytest.raises(SettingsError, match="unknown BLEU tokenizer 'moses'"):
         bleu_interval(GOOD, REFERENCE, tokenize="moses")
+
+
+def test_bands_of_lengths_get_their_intervals_and_an_empty_one_none():
+    source = ["ein zwei drei"] * 30 + ["ein zwei drei vier fünf"] * 30
+    cut = [(1, 3), (4, 9), (10, 20)]
+    bands = bleu_by_length(GOOD, REFERENCE, source, bands=cut)
+    found = sure_bands(bands, GOOD, REFERENCE, source, samples=100)
+    assert [each.band for each in found] == bands
+    assert found[0].interval == bleu_interval(GOOD[:30], REFERENCE[:30], samples=100)
+    assert found[2].interval is None
+    rows = [each.to_dict() for each in found]
+    assert rows[0]["bleu_low"] < rows[0]["bleu"] < rows[0]["bleu_high"]
+    assert rows[2] == {"low": 10, "high": 20, "sentences": 0, "bleu": None,
+                       "bleu_low": None, "bleu_high": None}  # fmt: skip

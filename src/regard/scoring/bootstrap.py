@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
 from regard.scoring.bleu import require_pairs, require_tokenizer
+from regard.scoring.by_length import Band
 from regard.settings.suggest import require_known
 
 SAMPLES = 1_000
@@ -27,6 +28,25 @@ class Interval:
         """Return mean ± half width, as far as a percentage can go."""
         low, high = (min(100.0, max(0.0, end)) for end in (mean - half_width, mean + half_width))
         return cls(low, high)
+
+
+@dataclass(frozen=True)
+class SureBand:
+    """A band of sentence lengths with the interval of its BLEU; an empty one has neither."""
+
+    band: Band
+    interval: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the band as one row of plain values."""
+        return {
+            "low": self.band.low,
+            "high": self.band.high,
+            "sentences": self.band.sentences,
+            "bleu": self.band.score.value if self.band.score else None,
+            "bleu_low": self.interval.low if self.interval else None,
+            "bleu_high": self.interval.high if self.interval else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -68,6 +88,32 @@ def bleu_interval(
     metric = BLEU(tokenize=tokenize, effective_order=True, force=True)
     result = metric.corpus_score(list(system), [list(reference)], n_bootstrap=samples)
     return Interval.around(float(result._mean), float(result._ci))
+
+
+def sure_bands(
+    bands: Sequence[Band],
+    system: Sequence[str],
+    reference: Sequence[str],
+    source: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
+) -> list[SureBand]:
+    """Return the bands that `bleu_by_length` gave for these sentences with their intervals."""
+    lengths = [len(sentence.split()) for sentence in source]
+    found = []
+    for band in bands:
+        rows = [row for row, length in enumerate(lengths) if band.low <= length <= band.high]
+        interval = None
+        if rows:
+            interval = bleu_interval(
+                [system[row] for row in rows],
+                [reference[row] for row in rows],
+                tokenize=tokenize,
+                samples=samples,
+            )
+        found.append(SureBand(band, interval))
+    return found
 
 
 def paired_bootstrap(
