@@ -1,0 +1,86 @@
+/** Where a sentence is typed or taken from the examples, and models are chosen. */
+
+import { button, element } from "./element.js";
+import { companionsOf, languageTag, modelNamed, titlesOf } from "./models.js";
+
+const PAUSE = 400; // milliseconds without a key before a sentence counts as typed
+
+/**
+ * @param {{onChange: (changes: Partial<import("./state.js").State>) => void}} options
+ */
+export function createComposer({ onChange }) {
+  const form = document.getElementById("composer");
+  const sentence = document.getElementById("sentence");
+  const examples = document.getElementById("examples");
+  const select = { model: document.getElementById("model"), with: document.getElementById("with") };
+  let timer = null;
+  let composing = false;
+
+  const send = () => {
+    clearTimeout(timer);
+    // The line breaks of pasted text are spaces to a model that reads one sentence.
+    onChange({ q: sentence.value.replace(/\s+/g, " ").trim() });
+  };
+  const sendSoon = () => {
+    clearTimeout(timer);
+    if (!composing) timer = setTimeout(send, PAUSE);
+  };
+  sentence.addEventListener("input", () => { fit(sentence); sendSoon(); });
+  sentence.addEventListener("compositionstart", () => { composing = true; });
+  sentence.addEventListener("compositionend", () => { composing = false; sendSoon(); });
+  sentence.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    send();
+  });
+  form.addEventListener("submit", (event) => { event.preventDefault(); send(); });
+  for (const [name, box] of Object.entries(select)) {
+    box.addEventListener("change", () => onChange({ [name]: box.value }));
+  }
+  new ResizeObserver(() => fit(sentence)).observe(form);
+
+  return {
+    /** Show a state; text that is just being typed is left alone. */
+    show(state, models) {
+      const model = modelNamed(models, state.model);
+      const companions = companionsOf(models, model);
+      const titles = titlesOf(models);
+      const titled = (each) => [each.name, titles[models.indexOf(each)]];
+      fill(select.model, models.map(titled), model.name);
+      fill(select.with, [["", "none"], ...companions.map(titled)], state.with);
+      document.getElementById("model-choice").hidden = models.length < 2;
+      document.getElementById("with-choice").hidden = companions.length === 0;
+      if (sentence.value.replace(/\s+/g, " ").trim() !== state.q) {
+        sentence.value = state.q;
+        fit(sentence);
+      }
+      const lang = languageTag(model.source);
+      if (lang) sentence.lang = lang;
+      showExamples(model, lang, state.q);
+    },
+  };
+
+  function showExamples(model, lang, current) {
+    examples.hidden = model.examples.length === 0;
+    examples.replaceChildren(
+      element("span", { class: "caption" }, "Examples"),
+      ...model.examples.map((text) => button(text, () => onChange({ q: text }), {
+        lang, dir: "auto", class: "example", "aria-pressed": text === current,
+      })));
+  }
+}
+
+/** Give a select these options, without touching it where it has them already. */
+export function fill(select, options, value) {
+  const has = [...select.options].map((option) => `${option.value}\n${option.text}`).join("\n");
+  if (has !== options.map((pair) => pair.join("\n")).join("\n")) {
+    select.replaceChildren(...options.map(([name, title]) => element("option", { value: name }, title)));
+  }
+  select.value = value;
+}
+
+/** Make a text box as high as its text. */
+function fit(box) {
+  box.style.setProperty("height", "auto");
+  box.style.setProperty("height", `${box.scrollHeight}px`);
+}

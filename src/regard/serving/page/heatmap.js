@@ -1,0 +1,62 @@
+/** The heat map: a row for each word that attends, a column for each word it may attend to. */
+
+import { element, percent } from "./element.js";
+
+/**
+ * @param {{onPoint: (cell: {row: number, column: number} | null) => void}} options
+ */
+export function createHeatMap({ onPoint }) {
+  const table = element("table");
+  const picture = element("div", { class: "heatmap", role: "img" }, table);
+  const legend = element("p", { class: "legend" });
+  let rows = [];
+  let columns = [];
+
+  picture.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest("td");
+    if (cell) onPoint({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
+  });
+  picture.addEventListener("pointerleave", () => onPoint(null));
+
+  return {
+    element: element("div", { class: "map-frame" }, picture, legend),
+    /** @param {import("./maps.js").Shown} map */
+    show(map, title) {
+      columns = map.columns.map((unit) =>
+        element("th", { scope: "col" }, element("span", { class: labelClass(unit) }, unit.label)));
+      rows = map.rows.map((unit, index) => element("tr", {},
+        element("th", { scope: "row" }, element("span", { class: labelClass(unit) }, unit.label)),
+        ...map.weights[index].map((weight) =>
+          element("td", { "--w": (map.most > 0 ? weight / map.most : 0).toFixed(4) }))));
+      table.replaceChildren(
+        element("thead", {}, element("tr", {}, element("td"), ...columns)),
+        element("tbody", {}, ...rows));
+      picture.style.setProperty("--columns", map.columns.length);
+      picture.setAttribute("aria-label", `${title}: ${summary(map)}`);
+      legend.replaceChildren(
+        "0\u00a0%", element("span", { class: "scale", "aria-hidden": "true" }), percent(map.most));
+    },
+    /** Make one row and one column stand out; null for neither. */
+    point({ row, column }) {
+      table.classList.toggle("pointing", row !== null || column !== null);
+      table.classList.toggle("by-row", row !== null);
+      rows.forEach((element_, index) => {
+        element_.classList.toggle("pointed", index === row);
+        [...element_.cells].forEach((cell, place) =>
+          cell.classList.toggle("crossed", column !== null && place === column + 1));
+      });
+      columns.forEach((label, index) => label.classList.toggle("pointed", index === column));
+    },
+  };
+}
+
+const labelClass = (unit) => (unit.mark ? "mark" : unit.glued ? "glued" : null);
+
+/** The map in words, for those who cannot see it: where each row looks most. */
+function summary(map) {
+  return map.rows.map((unit, index) => {
+    const row = map.weights[index];
+    const best = row.indexOf(Math.max(...row));
+    return `${unit.label} at ${map.columns[best].label} ${percent(row[best])}`;
+  }).join(", ");
+}

@@ -1,0 +1,105 @@
+/** The page: its state lives in the address, and everything shown follows from the state. */
+
+import { fetchModels } from "./api.js";
+import { createComposer } from "./composer.js";
+import { differences } from "./difference.js";
+import { companionsOf, modelNamed } from "./models.js";
+import { createNotice } from "./notice.js";
+import { Pane } from "./pane.js";
+import { shareWith } from "./share.js";
+import { idsOf, readState, writeState } from "./state.js";
+import { createToolbar, showsPieces } from "./toolbar.js";
+
+const FORCES = ["force", "forceWith"];
+
+const composer = createComposer({ onChange: change });
+const toolbar = createToolbar({ onChange: change });
+const notice = createNotice(document.getElementById("notice"));
+const announcement = document.getElementById("announcement");
+const holder = document.getElementById("panes");
+const panes = [];
+let models = [];
+let state = readState(location.hash);
+
+/** Change the state; another sentence or model also lets go of what was forced. */
+function change(changes, { remember = false } = {}) {
+  const next = { ...state, ...changes };
+  if (next.q !== state.q || next.model !== state.model) next.force = "";
+  if (next.q !== state.q || next.with !== state.with) next.forceWith = "";
+  state = next;
+  const address = writeState(state);
+  if (remember) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+  show();
+}
+
+/** Force the beginning of a pane's translation; null takes back what was forced last. */
+function force(place, ids) {
+  const name = FORCES[place];
+  if (ids) {
+    earlier[place].push(state[name]);
+    change({ [name]: ids.join(",") }, { remember: true }); // so that the browser's Back undoes it too
+  } else {
+    change({ [name]: earlier[place].pop() ?? "" });
+  }
+}
+const earlier = [[], []];
+
+function show() {
+  const model = modelNamed(models, state.model);
+  const beside = companionsOf(models, model).find((other) => other.name === state.with);
+  const shown = beside ? [model, beside] : [model];
+  composer.show({ ...state, with: beside?.name ?? "" }, models);
+  while (panes.length > shown.length) panes.pop().close();
+  while (panes.length < shown.length) addPane(panes.length);
+  holder.classList.toggle("two", shown.length === 2);
+  shown.forEach((each, place) =>
+    panes[place].ask(each, { q: state.q, forced: idsOf(state[FORCES[place]]) }));
+  lookAgain();
+}
+
+function addPane(place) {
+  const pane = new Pane({
+    onForce: (ids) => force(place, ids),
+    onChoose: change,
+    onAnswer: () => { lookAgain(); announce(); },
+  });
+  panes.push(pane);
+  holder.append(pane.element);
+}
+
+/** Let the toolbar and all panes show the same layer and head. */
+function lookAgain() {
+  const answers = panes.map((pane) => pane.answer).filter(Boolean);
+  toolbar.show(state, answers);
+  const byPiece = showsPieces(state, answers);
+  const { view, layer, head } = state;
+  panes.forEach((pane, place) => {
+    const other = panes[1 - place]?.answer;
+    const different = pane.answer && other && !byPiece
+      ? differences(pane.answer.target.word_texts, other.target.word_texts)
+      : undefined;
+    pane.look({ view, layer, head, byPiece }, different);
+  });
+}
+
+/** Say the finished translations to those who listen to the page. */
+function announce() {
+  const texts = panes.map((pane) => pane.answer?.text).filter(Boolean);
+  announcement.textContent = texts.length === panes.length ? texts.join(". ") : "";
+}
+
+async function start() {
+  try {
+    models = await fetchModels();
+  } catch (error) {
+    notice.show(error, start);
+    return;
+  }
+  if (!state.q) state = { ...state, q: modelNamed(models, state.model).examples[0] ?? "" };
+  show();
+}
+
+window.addEventListener("popstate", () => { state = readState(location.hash); show(); });
+shareWith(document.getElementById("share"));
+start();

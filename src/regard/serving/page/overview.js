@@ -1,0 +1,56 @@
+/** All heads of all layers at a glance: a small map for each, a click away from the large one. */
+
+import { element, button } from "./element.js";
+
+/**
+ * @param {{onChoose: (choice: {layer: string, head: string}) => void}} options
+ */
+export function createOverview({ onChoose }) {
+  const grid = element("div", { class: "overview-grid" });
+  const section = element("section", { class: "overview", hidden: true },
+    element("h3", {}, "All heads"), grid);
+  let drawn = [];
+
+  const paint = () => {
+    const colour = getComputedStyle(section).getPropertyValue("--cell").trim().split(/\s+/).map(Number);
+    const most = Math.max(...drawn.map(({ weights }) => Math.max(...weights.flat()))) || 1;
+    for (const { canvas, weights } of drawn) paintMap(canvas, weights, { colour, most });
+  };
+  document.addEventListener("themechange", paint);
+
+  return {
+    element: section,
+    /** Show the maps of every layer and head; `chosen` is the one that stands large, from 0. */
+    show(layers, chosen) {
+      const heads = Math.max(0, ...layers.map((layer) => layer.length));
+      section.hidden = layers.length * heads < 2;
+      drawn = [];
+      if (section.hidden) return;
+      grid.style.setProperty("--heads", heads);
+      grid.replaceChildren(...layers.map((layer, place) => element("div", { class: "overview-layer" },
+        element("span", { class: "caption" }, `Layer ${place + 1}`),
+        ...layer.map((weights, head) => {
+          const canvas = element("canvas", { width: weights[0].length, height: weights.length });
+          drawn.push({ canvas, weights });
+          const isChosen = chosen.layer === place && chosen.head === head;
+          return button(canvas, () => onChoose({ layer: `${place + 1}`, head: `${head + 1}` }), {
+            "aria-label": `Layer ${place + 1}, head ${head + 1}`,
+            "aria-pressed": isChosen,
+          });
+        }))));
+      paint();
+    },
+    /** Forget the drawings, when the pane goes. */
+    close: () => document.removeEventListener("themechange", paint),
+  };
+}
+
+/** Paint a map, a pixel for each weight; all heads share one scale, so an even one stays pale. */
+function paintMap(canvas, weights, { colour: [red, green, blue], most }) {
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  weights.flat().forEach((weight, place) => {
+    image.data.set([red, green, blue, 255 * (0.05 + (0.95 * weight) / most)], 4 * place);
+  });
+  context.putImageData(image, 0, 0);
+}

@@ -1,0 +1,52 @@
+/** What the page shows, as it stands in the address: whoever has the address sees the same. */
+
+/**
+ * @typedef {object} State
+ * @property {string} q  the sentence
+ * @property {string} model  name of the model; "" is the first
+ * @property {string} with  name of the model beside it; "" is none
+ * @property {string} view  "across", "encoder" or "decoder"
+ * @property {string} layer  a number from 1, "mean", or "" for the last
+ * @property {string} head  a number from 1, or "mean"
+ * @property {string} pieces  "yes", "no", or "" for what suits the sentence
+ * @property {string} force  ids that the translation must begin with, with commas between
+ * @property {string} forceWith  the same for the model beside it
+ */
+
+/** @type {State} */
+export const DEFAULTS = Object.freeze({
+  q: "", model: "", with: "", view: "across", layer: "", head: "mean", pieces: "",
+  force: "", forceWith: "",
+});
+
+const VALID = {
+  view: /^(across|encoder|decoder)$/,
+  layer: /^(|mean|[1-9]\d{0,2})$/,
+  head: /^(mean|[1-9]\d{0,2})$/,
+  pieces: /^(|yes|no)$/,
+  force: /^(\d+(,\d+)*)?$/,
+  forceWith: /^(\d+(,\d+)*)?$/,
+};
+
+/** Read the part of an address after "#"; what makes no sense there is as if it were not given. */
+export function readState(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const state = { ...DEFAULTS };
+  for (const name of Object.keys(DEFAULTS)) {
+    const value = given.get(name);
+    if (value !== null && (VALID[name]?.test(value) ?? true)) state[name] = value;
+  }
+  return state;
+}
+
+/** Write a state as the part of an address after "#"; what is as always is left out. */
+export function writeState(state) {
+  const given = new URLSearchParams();
+  for (const [name, usual] of Object.entries(DEFAULTS)) {
+    if (state[name] !== usual) given.set(name, state[name]);
+  }
+  return `#${given}`;
+}
+
+/** The ids in the text of `force`. */
+export const idsOf = (text) => (text ? text.split(",").map(Number) : []);

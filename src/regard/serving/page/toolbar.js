@@ -1,0 +1,68 @@
+/** Which attention is shown: across or within the sentences, which layer, which head. */
+
+import { fill } from "./composer.js";
+import { element } from "./element.js";
+import { layersOf, suitsPieces, viewsOf } from "./maps.js";
+
+const VIEWS = {
+  across: "Translation to source",
+  encoder: "Within the source",
+  decoder: "Within the translation",
+};
+
+/**
+ * @param {{onChange: (changes: Partial<import("./state.js").State>) => void}} options
+ */
+export function createToolbar({ onChange }) {
+  const bar = document.getElementById("toolbar");
+  const select = (name) => {
+    const box = element("select", { name });
+    box.addEventListener("change", () => onChange({ [name]: box.value }));
+    return box;
+  };
+  const view = select("view");
+  const layer = select("layer");
+  const head = select("head");
+  const pieces = element("input", { type: "checkbox", name: "pieces" });
+  pieces.addEventListener("change", () => onChange({ pieces: pieces.checked ? "yes" : "no" }));
+  const choices = [
+    element("label", {}, "Attention ", view),
+    element("label", {}, "Layer ", layer),
+    element("label", {}, "Head ", head),
+    element("label", {}, pieces, " Subwords"),
+  ];
+  bar.append(...choices);
+  bar.addEventListener("submit", (event) => event.preventDefault());
+
+  return {
+    /** Offer what these answers have; several answers share one toolbar. */
+    show(state, answers) {
+      const views = Object.keys(VIEWS).filter((name) =>
+        answers.some((answer) => viewsOf(answer).includes(name)));
+      const layers = answers.map((answer) => layersOf(answer, state.view));
+      const layerCount = Math.max(0, ...layers.map((each) => each.length));
+      const headCount = Math.max(0, ...layers.flat().map((each) => each.length));
+      const cut = answers.some(({ source, target }) => [source, target].some(isCut));
+      fill(view, views.map((name) => [name, VIEWS[name]]), state.view);
+      fill(layer, [...numbers(layerCount), ["mean", "mean of all"]],
+        state.layer === "mean" ? "mean" : `${Math.min(Number(state.layer) || layerCount, layerCount)}`);
+      fill(head, [["mean", "mean of all"], ...numbers(headCount)],
+        state.head === "mean" ? "mean" : `${Math.min(Number(state.head), headCount)}`);
+      pieces.checked = showsPieces(state, answers);
+      const offered = [views.length > 1, layerCount > 1, headCount > 1, cut];
+      choices.forEach((choice, place) => { choice.hidden = !offered[place]; });
+      bar.hidden = !offered.includes(true);
+    },
+  };
+}
+
+/** Whether pieces are shown: as the reader said, otherwise as suits the sentences. */
+export function showsPieces(state, answers) {
+  if (state.pieces) return state.pieces === "yes";
+  return answers.some(({ source, target }) => suitsPieces(source) || suitsPieces(target));
+}
+
+const numbers = (count) => Array.from({ length: count }, (_, place) => [`${place + 1}`, `${place + 1}`]);
+
+/** Whether any word has more than one piece. */
+const isCut = ({ words }) => words.some((word, place) => word !== -1 && word === words[place - 1]);

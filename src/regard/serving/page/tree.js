@@ -1,0 +1,42 @@
+/** Finished outputs of a beam as a tree: beginnings that they share stand only once. */
+
+/**
+ * @typedef {{tokens: string[], path: number[], logProbabilities: number[], children: Node[],
+ *   rank: number, end: {rank: number, score: number, text: string} | null}} Node
+ *   a run of symbols without a branch; `path` are all ids from the beginning to its end, `rank`
+ *   that of the best output through it, from 0
+ */
+
+/** @returns {Node} a root, whose own run is the beginning that all outputs share */
+export function prefixTree(beams) {
+  return grow(beams.map((beam, rank) => ({ ...beam, rank })), 0);
+}
+
+function grow(beams, from) {
+  let to = from;
+  const [first] = beams; // beams stay in their order, so the first is the best
+  while (to < first.ids.length && beams.every((beam) => beam.ids[to] === first.ids[to])) to += 1;
+  const ended = beams.find((beam) => beam.ids.length === to) ?? null;
+  const branches = new Map();
+  for (const beam of beams) {
+    if (beam.ids.length <= to) continue;
+    const id = beam.ids[to];
+    branches.set(id, [...(branches.get(id) ?? []), beam]);
+  }
+  return {
+    tokens: first.tokens.slice(from, to),
+    path: first.ids.slice(0, to),
+    logProbabilities: first.log_probabilities.slice(from, to),
+    children: [...branches.values()].map((branch) => grow(branch, to)),
+    rank: first.rank,
+    end: ended && { rank: ended.rank, score: ended.score, text: ended.text },
+  };
+}
+
+/** How symbols become text again: by SentencePiece's marks, by marked spaces, or as words. */
+export function joinTokens(tokens, all) {
+  const written = tokens.filter((token) => token !== "</s>");
+  if (all.some((token) => token.startsWith("▁"))) return written.join("").replaceAll("▁", " ").trim();
+  if (all.some((token) => token.includes("␣"))) return written.join("").replaceAll("␣", " ");
+  return written.join(" ");
+}
