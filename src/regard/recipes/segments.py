@@ -76,17 +76,44 @@ def translate_segments(
     done: Callable[[float], None] = lambda share: None,
 ) -> list[str]:
     """Return the translated segments, written as their formats want them."""
-    split = [splitting.sentences(segment) for segment in segments]
-    flat = [(number, s) for number, parts in enumerate(split) for s in parts if s.text]
+    split = SplitSegments.of(segments, splitting)
     try:
-        found = iter(sentences([one_line(s.text) for _, s in flat], done=done))
+        found = sentences(split.sentences, done=done)
     except SENTENCE_ERRORS as error:
-        error.index = flat[error.index][0]
+        error.index = split.segment_of(error.index)
         raise
-    return [
-        _written(segment, parts, [next(found) if s.text else LinkedText("", ()) for s in parts])
-        for segment, parts in zip(segments, split, strict=True)
-    ]
+    return split.written(found)
+
+
+@dataclass(frozen=True)
+class SplitSegments:
+    """Segments as their sentences, which may be translated in any way and put back."""
+
+    segments: Sequence[Segment]
+    parts: list[list[Sentence]]
+
+    @classmethod
+    def of(cls, segments: Sequence[Segment], splitting: Splitting) -> SplitSegments:
+        """Split segments into sentences."""
+        return cls(segments, [splitting.sentences(segment) for segment in segments])
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences to translate, in order; none of them is empty."""
+        return [one_line(part.text) for parts in self.parts for part in parts if part.text]
+
+    def segment_of(self, sentence: int) -> int:
+        """Return which segment a sentence belongs to."""
+        owners = [number for number, parts in enumerate(self.parts) for s in parts if s.text]
+        return owners[sentence]
+
+    def written(self, translations: Sequence[LinkedText]) -> list[str]:
+        """Return the segments with these translations of their sentences."""
+        found = iter(translations)
+        return [
+            _written(segment, parts, [next(found) if s.text else LinkedText("", ()) for s in parts])
+            for segment, parts in zip(self.segments, self.parts, strict=True)
+        ]
 
 
 def _written(segment: Segment, parts: Sequence[Sentence], found: Sequence[LinkedText]) -> str:

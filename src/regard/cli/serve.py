@@ -1,0 +1,146 @@
+"""`regard serve`: a page and an API for trained translators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.translate_options import EngineChoice, EngineOption, Threads, Verbose
+from regard.serving.settings import ServerSettings
+from regard.settings.read import validate
+
+DEFAULTS = ServerSettings()  # type: ignore[call-arg]
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of trained runs.")],
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen at; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port; 0 for any that is free.")
+    ] = 5000,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair",
+            metavar="SOURCE-TARGET",
+            help="Languages, as en-de: once for all runs, or once for each.",
+        ),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            "--keys",
+            metavar="FILE",
+            help="Serve only those with an API key: one a line, and its requests a "
+            "minute behind it if it has a rate of its own.",
+        ),
+    ] = None,
+    requests_per_minute: Annotated[
+        int, typer.Option(help="Most requests of an address or key; 0 for any number.", min=0)
+    ] = DEFAULTS.requests_per_minute,
+    origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="CORS: a site whose pages may ask; * for all. May be given often.",
+        ),
+    ] = None,
+    batch_sentences: Annotated[
+        int, typer.Option(help="Most sentences that are translated at once.", min=1)
+    ] = DEFAULTS.batch_sentences,
+    wait_ms: Annotated[
+        float, typer.Option(help="How long an idle server waits for company.", min=0)
+    ] = DEFAULTS.wait_ms,
+    queue: Annotated[
+        int, typer.Option(help="Sentences that may wait for a model; then 429.", min=1)
+    ] = DEFAULTS.queue,
+    seconds: Annotated[
+        float, typer.Option(help="Most seconds for one request; then 503.", min=0.1)
+    ] = DEFAULTS.seconds,
+    max_characters: Annotated[
+        int, typer.Option(help="Most characters of one request.", min=1)
+    ] = DEFAULTS.max_characters,
+    one_at_a_time: Annotated[
+        bool, typer.Option("--one-at-a-time", help="Do not gather sentences: to compare with.")
+    ] = False,
+    examples: Annotated[
+        bool, typer.Option(help="Offer sentences of the run's test part on the page.")
+    ] = True,
+    proxies: Annotated[
+        str,
+        typer.Option(
+            "--proxies", metavar="ADDRESSES", help="Reverse proxies that may say whom they ask for."
+        ),
+    ] = "127.0.0.1",
+    engine: EngineOption = EngineChoice.auto,
+    threads: Threads = None,
+    verbose: Verbose = False,
+) -> None:
+    """Serve a page and an API, LibreTranslate's among it, for one or more runs.
+
+    Example: regard serve runs/demo/attention runs/demo/transformer
+    """
+    settings = validate(
+        {
+            "requests_per_minute": requests_per_minute,
+            "origins": tuple(origins or ()),
+            "batch_sentences": 1 if one_at_a_time else batch_sentences,
+            "wait_ms": 0.0 if one_at_a_time else wait_ms,
+            "queue": queue,
+            "seconds": seconds,
+            "max_characters": max_characters,
+        },
+        ServerSettings,
+        origin="serve",
+    )
+    _require_packages()
+    import logging
+
+    from regard.serving.app import create_app
+    from regard.serving.limits import Keys
+    from regard.serving.process import listening_socket, make_server
+    from regard.serving.served import load_models
+
+    known = Keys.read(keys) if keys is not None else None
+    listening = listening_socket(host, port)
+    try:
+        models = load_models(
+            runs,
+            pairs=pairs or (),
+            engine=engine.value,
+            threads=threads,
+            examples=examples,
+            report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
+        )
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("regard.serving").setLevel(logging.INFO if verbose else logging.WARNING)
+        server = make_server(create_app(models, settings, keys=known), proxies=proxies)
+        for model in models:
+            typer.echo(
+                f"{model.name}: {model.pair}, engine {model.translator.engine.name}", err=True
+            )
+        shown = f"[{host}]" if ":" in host else host
+        typer.echo(
+            f"Serving at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)", err=True
+        )
+        server.run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def _require_packages() -> None:
+    from importlib.util import find_spec
+
+    needed = ("fastapi", "uvicorn", "prometheus_client", "py3langid")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise SettingsError(
+            f"The server needs packages that are not installed ({', '.join(missing)}): "
+            "pip install 'regard[serve]'."
+        )

@@ -1,0 +1,96 @@
+"""The application: routes, the page, and what stands around every request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from regard import __version__
+from regard.base.errors import RegardError
+from regard.serving import own_api
+from regard.serving.errors import ApiError
+from regard.serving.guard import Guard, user_mistake
+from regard.serving.limits import Keys
+from regard.serving.served import ServedModel
+from regard.serving.settings import ServerSettings
+from regard.serving.state import Server
+
+PAGE = Path(__file__).parent / "page"
+
+
+def create_app(
+    models: Sequence[ServedModel],
+    settings: ServerSettings | None = None,
+    *,
+    keys: Keys | None = None,
+) -> FastAPI:
+    """Return the application that serves these models."""
+    server = Server.of(models, settings or ServerSettings(), keys)
+    app = FastAPI(
+        title="Regard",
+        version=__version__,
+        description="Translates, and shows what the model attends to.",
+        docs_url=None,  # it would load its scripts from elsewhere
+        redoc_url=None,
+        lifespan=_working,
+    )
+    app.state.server = server
+    app.include_router(own_api.router)
+    app.add_api_route("/", _page, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=PAGE, check_dir=False), name="static")
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(RegardError, _regard_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    if server.settings.origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(server.settings.origins), allow_headers=["*"]
+        )
+    routes = {route.path for route in app.routes if hasattr(route, "path")}
+    app.add_middleware(Guard, metrics=server.metrics, routes=routes)
+    return app
+
+
+@asynccontextmanager
+async def _working(app: FastAPI) -> AsyncIterator[None]:
+    """Let all models work while the application runs."""
+    server: Server = app.state.server
+    for desk in server.desks:
+        desk.start()
+    yield
+    for desk in server.desks:
+        await desk.stop()
+
+
+async def _page() -> Response:
+    """Return the page."""
+    if not (PAGE / "index.html").is_file():
+        raise ApiError(404, "This server has no page; its API is described at /docs.")
+    return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+async def _api_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, ApiError):
+        raise error
+    return error.response()
+
+
+async def _regard_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RegardError):
+        raise error
+    return user_mistake(error).response()
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Answer what the router itself refuses in the same form as everything else."""
+    if not isinstance(error, HTTPException):
+        raise error
+    response = ApiError(error.status_code, f"{error.detail}: {request.url.path}").response()
+    response.headers.update(error.headers or {})
+    return response

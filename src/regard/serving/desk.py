@@ -1,0 +1,160 @@
+"""A model at work: one thread that computes, a queue before it, and views in between."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from regard.recipes.loaded import LoadedTranslator
+from regard.recipes.sentence_cache import SENTENCE_ERRORS
+from regard.recipes.translation import Translation
+from regard.serving.attend import look
+from regard.serving.errors import BusyError
+from regard.serving.gather import Found, Gatherer, Item, Manner
+from regard.serving.greedy_stream import NobodyListensError, write_greedily
+from regard.serving.question import Question, Task, read_task
+from regard.serving.served import ServedModel
+from regard.serving.settings import ServerSettings
+
+Value = TypeVar("Value")
+
+
+class Desk:
+    """Serves one model; a thread of its own keeps the event loop free."""
+
+    def __init__(
+        self,
+        model: ServedModel,
+        settings: ServerSettings,
+        *,
+        watch: Callable[[int, int], Any] = lambda sentences, tokens: None,
+    ):
+        self.model = model
+        self.description = model.description()
+        self._settings = settings
+        self._views = 0
+        self._work: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{model.name}")
+        self.gatherer = Gatherer(
+            self._run_batch,
+            sentences=settings.batch_sentences,
+            tokens=settings.batch_tokens,
+            wait=settings.wait_ms / 1_000,
+            room=settings.queue,
+            watch=watch,
+        )
+
+    def start(self) -> None:
+        """Begin to work, inside a running event loop."""
+        self._work = asyncio.create_task(self.gatherer.work())
+
+    async def stop(self) -> None:
+        """Finish what has begun, and end."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def translate(self, texts: Sequence[str], manner: Manner) -> list[Translation]:
+        """Translate sentences together with those of other requests."""
+        encode = self.model.translator.source_tokenizer.encode
+        return await self.gatherer.translate(
+            [Item(text, len(encode(text)) + 1, manner) for text in texts]
+        )
+
+    async def look(self, question: Question) -> dict[str, Any]:
+        """Return a translation seen from inside."""
+        return await self._view(lambda: self._look(self._task(question)))
+
+    async def stream(self, question: Question) -> AsyncIterator[str | dict[str, Any]]:
+        """Yield the text as it grows, and at last what `look` returns."""
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        gone = threading.Event()
+
+        def hear(text: str) -> None:
+            if gone.is_set():
+                raise NobodyListensError
+            loop.call_soon_threadsafe(heard.put_nowait, text)
+
+        def write() -> dict[str, Any]:
+            task = self._task(question)
+            if not task.ended:
+                write_greedily(self.model.translator, task, hear)
+            return self._look(task)
+
+        work = asyncio.ensure_future(self._view(write))
+        work.add_done_callback(lambda done: heard.put_nowait(None))
+        try:
+            while (text := await heard.get()) is not None:
+                yield text
+            yield await work
+        finally:
+            gone.set()
+            work.cancel()
+
+    async def _view(self, work: Callable[[], Value]) -> Value:
+        """Let the model's thread do something, if not too much of that is waiting."""
+        if self._views >= self._settings.views:
+            raise BusyError(retry_after=self.gatherer.seconds_of_work())
+        self._views += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        finally:
+            self._views -= 1
+
+    def _task(self, question: Question) -> Task:
+        settings = self._settings
+        return read_task(
+            self.model.translator,
+            question,
+            view_symbols=settings.view_symbols,
+            max_beam=settings.max_beam,
+        )
+
+    def _look(self, task: Task) -> dict[str, Any]:
+        return look(self.model.translator, self.model.name, task)
+
+    async def _run_batch(self, items: Sequence[Item]) -> list[Found]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._thread, translate_batch, self.model.translator, items
+        )
+
+
+def translate_batch(translator: LoadedTranslator, items: Sequence[Item]) -> list[Found]:
+    """Return the translation of each item, or what is wrong with it."""
+    found: list[Found | None] = [None] * len(items)
+    for manner in dict.fromkeys(item.manner for item in items):
+        places = [place for place, item in enumerate(items) if item.manner == manner]
+        for place, result in zip(
+            places, _translated(translator, [items[p].text for p in places], manner), strict=True
+        ):
+            found[place] = result
+    return [result for result in found if result is not None]
+
+
+def _translated(translator: LoadedTranslator, texts: Sequence[str], manner: Manner) -> list[Found]:
+    """Translate sentences that want the same; one that cannot be translated spoils no other."""
+    left = dict(enumerate(texts))
+    wrong: dict[int, Found] = {}
+    width = max(translator.recipe.decoding.beam, manner.n_best)
+    while left:
+        places = list(left)
+        try:
+            results = translator.translate(
+                list(left.values()), n_best=manner.n_best, attention=manner.attention, beam=width
+            )
+        except SENTENCE_ERRORS as error:
+            place = places[error.index]
+            wrong[place] = error
+            del left[place]
+            continue
+        return [
+            wrong[place] if place in wrong else results[places.index(place)]
+            for place in range(len(texts))
+        ]
+    return [wrong[place] for place in range(len(texts))]

@@ -1,0 +1,85 @@
+"""Languages that a run translates between: their codes, their names, and how they are found out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from regard.base.errors import SettingsError
+from regard.settings.translation import DataSettings
+
+# ISO 639-1, and the few longer codes that corpora and clients use.
+NAMES = {
+    "af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "as": "Assamese", "az": "Azerbaijani",
+    "be": "Belarusian", "bg": "Bulgarian", "bn": "Bengali", "bo": "Tibetan", "br": "Breton",
+    "bs": "Bosnian", "ca": "Catalan", "ceb": "Cebuano", "co": "Corsican", "cs": "Czech",
+    "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English",
+    "eo": "Esperanto", "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian",
+    "fi": "Finnish", "fil": "Filipino", "fo": "Faroese", "fr": "French", "fy": "Frisian",
+    "ga": "Irish", "gd": "Scottish Gaelic", "gl": "Galician", "gu": "Gujarati", "ha": "Hausa",
+    "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "ht": "Haitian Creole", "hu": "Hungarian",
+    "hy": "Armenian", "id": "Indonesian", "ig": "Igbo", "is": "Icelandic", "it": "Italian",
+    "ja": "Japanese", "jv": "Javanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer",
+    "kn": "Kannada", "ko": "Korean", "ku": "Kurdish", "ky": "Kyrgyz", "la": "Latin",
+    "lb": "Luxembourgish", "lo": "Lao", "lt": "Lithuanian", "lv": "Latvian", "mg": "Malagasy",
+    "mi": "Maori", "mk": "Macedonian", "ml": "Malayalam", "mn": "Mongolian", "mr": "Marathi",
+    "ms": "Malay", "mt": "Maltese", "my": "Burmese", "nb": "Norwegian Bokmål", "ne": "Nepali",
+    "nl": "Dutch", "nn": "Norwegian Nynorsk", "no": "Norwegian", "oc": "Occitan", "or": "Odia",
+    "pa": "Punjabi", "pl": "Polish", "ps": "Pashto", "pt": "Portuguese", "qu": "Quechua",
+    "rm": "Romansh", "ro": "Romanian", "ru": "Russian", "rw": "Kinyarwanda", "sd": "Sindhi",
+    "si": "Sinhala", "sk": "Slovak", "sl": "Slovenian", "sm": "Samoan", "sn": "Shona",
+    "so": "Somali", "sq": "Albanian", "sr": "Serbian", "su": "Sundanese", "sv": "Swedish",
+    "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "tg": "Tajik", "th": "Thai", "tk": "Turkmen",
+    "tl": "Tagalog", "tr": "Turkish", "tt": "Tatar", "ug": "Uyghur", "uk": "Ukrainian",
+    "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "wa": "Walloon", "xh": "Xhosa",
+    "yi": "Yiddish", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu",
+}  # fmt: skip
+CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
+PACKED = frozenset((".gz", ".xz", ".bz2", ".zst"))
+
+
+class Pair(NamedTuple):
+    """Codes of a source and a target language."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def language_name(code: str) -> str:
+    """Return what a language is called in English, or its code if that is not known."""
+    return NAMES.get(code, code)
+
+
+def read_pair(text: str) -> Pair:
+    """Return the pair that a person wrote as "en-de", or as "zh-Hans:en"."""
+    source, mark, target = text.partition(":" if ":" in text else "-")
+    if not mark or not CODE.fullmatch(source) or not CODE.fullmatch(target):
+        raise SettingsError(
+            f"--pair {text!r} is no pair of languages: write their codes as en-de, or as "
+            "zh-Hans:en where a code has a hyphen."
+        )
+    return Pair(source, target)
+
+
+def pair_of(data: DataSettings, *, run: Path) -> Pair:
+    """Return the languages of a run: those of the built-in corpus, or the endings of its files."""
+    if not data.train:
+        return read_pair(data.grammar.pair)
+    codes = [_ending(file) for file in data.train]
+    if len(codes) == 2 and all(code in NAMES for code in codes):
+        return Pair(codes[0], codes[1])
+    raise SettingsError(
+        f"Which languages {run} translates between cannot be seen from the names of its files "
+        f"({', '.join(Path(file).name for file in data.train)}): say it with --pair, as "
+        "--pair en-de."
+    )
+
+
+def _ending(file: str) -> str:
+    """Return the last ending of a file's name, looking through that of a packed file."""
+    path = Path(file)
+    return (path.with_suffix("") if path.suffix in PACKED else path).suffix[1:].lower()

@@ -1,0 +1,92 @@
+"""The page's own routes: the models, a translation seen from inside, and one as it is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from regard.base.errors import RegardError
+from regard.serving.bodies import read_request, require_text
+from regard.serving.desk import Desk
+from regard.serving.errors import ApiError
+from regard.serving.guard import user_mistake
+from regard.serving.patience import answered, too_slow
+from regard.serving.question import Question
+from regard.serving.state import server_of
+
+router = APIRouter()
+
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": Question.model_json_schema()}},
+    }
+}
+
+
+@router.get("/models", summary="The models, with what a page has to know of them")
+async def models(request: Request) -> JSONResponse:
+    """Return all models in the order in which they were given."""
+    return JSONResponse({"models": [desk.description for desk in server_of(request).desks]})
+
+
+@router.post("/attend", summary="A translation with its attention, steps and beam",
+             openapi_extra=BODY)  # fmt: skip
+async def attend(request: Request) -> Response:
+    """Translate one sentence and return everything that there is to see."""
+    desk, question = await _asked(request)
+    seconds = server_of(request).settings.seconds
+    return JSONResponse(await answered(request, desk.look(question), seconds=seconds))
+
+
+@router.post("/stream", summary="The same as /attend, with the text as it is being written",
+             openapi_extra=BODY)  # fmt: skip
+async def stream(request: Request) -> Response:
+    """Send an event for every symbol of a greedy search, then what /attend returns."""
+    desk, question = await _asked(request)
+    seconds = server_of(request).settings.seconds
+    return StreamingResponse(
+        _events(desk, question, seconds=seconds),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _asked(request: Request) -> tuple[Desk, Question]:
+    server = server_of(request)
+    question = await read_request(request, Question, server.settings)
+    server.admit(request, question.api_key)
+    require_text(question.q)
+    require_text(question.prefix, name="prefix")
+    return server.named(question.model), question
+
+
+async def _events(desk: Desk, question: Question, *, seconds: float) -> AsyncIterator[str]:
+    """Yield server-sent events; an error is one too, since the answer has begun already."""
+    end = asyncio.get_running_loop().time() + seconds
+    parts = desk.stream(question)
+    try:
+        while True:
+            left = end - asyncio.get_running_loop().time()
+            try:
+                part = await asyncio.wait_for(anext(parts), max(left, 0.0))
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise too_slow(seconds) from None
+            yield _event("token", {"text": part}) if isinstance(part, str) else _event("done", part)
+    except ApiError as error:
+        yield _event("error", {"error": error.problem})
+    except RegardError as error:
+        yield _event("error", {"error": user_mistake(error).problem})
+    finally:
+        await parts.aclose()  # type: ignore[attr-defined]
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"

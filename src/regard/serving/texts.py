@@ -1,0 +1,52 @@
+"""Texts and pages as sentences to translate, and back: line breaks, spaces and tags are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from regard.corpora.documents.document import Document, Languages, Segment
+from regard.corpora.documents.html import read_html
+from regard.recipes.segments import LinkedText, SplitSegments, Splitting
+from regard.serving.errors import bad_request
+from regard.serving.languages import Pair
+
+Format = Literal["text", "html"]
+DEEP = "The tags of the text are nested too deeply."
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A text whose sentences wait for their translations."""
+
+    document: Document
+    split: SplitSegments
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be translated."""
+        return self.split.sentences
+
+    @property
+    def tagged(self) -> bool:
+        """Whether tags have to be put around words."""
+        return any(segment.tags for segment in self.split.segments)
+
+    def filled(self, translations: Sequence[LinkedText]) -> str:
+        """Return the text with these translations of its sentences."""
+        try:
+            return self.document.filled(self.split.written(translations))
+        except RecursionError:
+            raise bad_request(DEEP) from None
+
+
+def prepare(text: str, *, kind: Format, pair: Pair) -> Prepared:
+    """Split a text into sentences, at its line breaks too, or a page into those of its blocks."""
+    if kind == "html":
+        document = read_html(text, Path("q"), Languages(pair.source, pair.target))
+    else:
+        document = Document((Segment(text, hard_breaks=True),))
+    splitting = Splitting(beyond=0, language=pair.source)
+    return Prepared(document, SplitSegments.of(document.segments, splitting))
