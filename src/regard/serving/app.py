@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from regard import __version__
 from regard.base.errors import RegardError
-from regard.serving import own_api
+from regard.serving import api_page, libretranslate, own_api
 from regard.serving.errors import ApiError
 from regard.serving.guard import Guard, user_mistake
 from regard.serving.limits import Keys
@@ -23,6 +23,7 @@ from regard.serving.settings import ServerSettings
 from regard.serving.state import Server
 
 PAGE = Path(__file__).parent / "page"
+ROUTERS = (libretranslate.router, own_api.router, api_page.router)
 
 
 def create_app(
@@ -42,8 +43,10 @@ def create_app(
         lifespan=_working,
     )
     app.state.server = server
-    app.include_router(own_api.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.add_api_route("/", _page, include_in_schema=False)
+    app.add_api_route("/favicon.ico", _no_icon, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE, check_dir=False), name="static")
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RegardError, _regard_error)
@@ -52,8 +55,8 @@ def create_app(
         app.add_middleware(
             CORSMiddleware, allow_origins=list(server.settings.origins), allow_headers=["*"]
         )
-    routes = {route.path for route in app.routes if hasattr(route, "path")}
-    app.add_middleware(Guard, metrics=server.metrics, routes=routes)
+    paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
+    app.add_middleware(Guard, metrics=server.metrics, routes=["/", "/openapi.json", *paths])
     return app
 
 
@@ -73,6 +76,11 @@ async def _page() -> Response:
     if not (PAGE / "index.html").is_file():
         raise ApiError(404, "This server has no page; its API is described at /docs.")
     return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+async def _no_icon() -> Response:
+    """Spare browsers, which ask for an icon of themselves, an error."""
+    return Response(status_code=204)
 
 
 async def _api_error(request: Request, error: Exception) -> Response:

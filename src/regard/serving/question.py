@@ -26,7 +26,7 @@ class Question(BaseModel):
     )
     beam: int | None = Field(None, ge=1, description="width of the search")
     top: int = Field(8, ge=0, le=50, description="alternatives at each step")
-    api_key: str = ""
+    api_key: str = Field("", description="where the server wants one")
 
 
 class Task(NamedTuple):
