@@ -22,6 +22,7 @@ from regard.cli.ladder import ladder
 from regard.cli.look import look
 from regard.cli.recipes import recipes
 from regard.cli.score import score
+from regard.cli.serve import serve
 from regard.cli.summary import summary
 from regard.cli.trace import trace
 from regard.cli.train import train
@@ -66,6 +67,7 @@ for command in (
     export_gpt2,
     export,
     score,
+    serve,
     look,
     trace,
     ladder,
