@@ -10,6 +10,7 @@ import typer
 from regard import __version__
 from regard.base.errors import RegardError
 from regard.cli.classify import classify
+from regard.cli.compare import compare
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.export import export
@@ -20,6 +21,7 @@ from regard.cli.gpt2 import export_gpt2, import_gpt2
 from regard.cli.gradients import gradients
 from regard.cli.ladder import ladder
 from regard.cli.look import look
+from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
 from regard.cli.serve import serve
@@ -67,7 +69,9 @@ for command in (
     export_gpt2,
     export,
     score,
+    compare,
     serve,
+    rate,
     look,
     trace,
     ladder,
