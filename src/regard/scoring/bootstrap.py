@@ -138,7 +138,7 @@ def paired_bootstrap(
         n_samples=samples,
     )
     signatures, found = test()
-    results = dict(zip(names, found["BLEU"], strict=True))
+    results: dict[str, Any] = dict(zip(names, found["BLEU"], strict=True))
     ours = float(results[baseline].score)
     return {
         name: PairedResult(
