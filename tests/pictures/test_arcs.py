@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.arcs import Gaze, draw_arcs
+from regard.pictures.arcs import Gaze, arcs_svg, draw_arcs
 
 WORDS = ["the", "animal", "saw", "the", "street", "because", "it", "was", "tired"]
 
@@ -40,3 +42,21 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         draw_arcs([Gaze(WORDS, 6, np.ones(3))], path)
     with pytest.raises(RegardError, match="place 9 is outside the sentence of 9 words"):
         draw_arcs([gaze(place=9)], path)
+
+
+def test_the_weights_come_as_a_table_too(tmp_path: Path) -> None:
+    path = tmp_path / "arcs.json"
+    draw_arcs([gaze(animal=0.8)], path)
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    assert len(rows) == len(WORDS)
+    assert rows[1]["from"] == "it"
+    assert (rows[1]["to"], rows[1]["to_place"], rows[1]["weight"]) == ("animal", 1, 0.8)
+
+
+def test_a_right_to_left_sentence_begins_at_the_right() -> None:
+    words = ["הכלב", "לא", "חצה"]
+    drawn = arcs_svg([Gaze(words, 0, np.array([0.1, 0.2, 0.7]), note="כן")])
+    places = {
+        word: float(re.search(rf' x="([\d.]+)"[^>]*>\u200f{word}', drawn)[1]) for word in words
+    }
+    assert places["הכלב"] > places["לא"] > places["חצה"]

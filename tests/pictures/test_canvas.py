@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
 from regard.pictures import canvas
-from regard.pictures.canvas import figure_svg, render, save_figure
+from regard.pictures.canvas import figure_in_full, figure_svg, render, save_figure
+from regard.pictures.fonts import OWN_FAMILY, UnreadableScriptWarning
+from regard.pictures.records import Records
 
 
 def draw() -> Figure:
@@ -37,21 +41,66 @@ def test_pictures_hold_no_date_and_no_markup_is_taken_from_words():
     assert "grüße $5 and $6" in text
 
 
-@pytest.mark.parametrize("format", ["png", "svg", "pdf"])
-def test_a_script_without_a_font_does_not_stop_the_picture(format):
-    def draw_words() -> Figure:
+def draw_words() -> Figure:
+    figure = Figure(figsize=(1, 1))
+    for place, word in enumerate(["\U000f0000", "猫", "ok"]):
+        figure.text(0, place / 5, word)
+    return figure
+
+
+@pytest.mark.parametrize("format", ["png", "pdf"])
+def test_a_script_without_a_font_is_named_and_does_not_stop_the_picture(format, monkeypatch):
+    monkeypatch.setattr(canvas, "families_with", lambda characters: [])
+    monkeypatch.setattr(canvas, "preferred_families", lambda: [OWN_FAMILY])
+    with pytest.warns(UnreadableScriptWarning, match="script: Chinese, private characters"):
+        assert render(draw_words, format)
+    with pytest.warns(UnreadableScriptWarning):
+        assert figure_in_full(draw_words).texts
+
+
+def test_whoever_shows_an_svg_file_has_fonts_of_their_own():
+    assert "猫" in figure_svg(draw_words)
+
+
+def test_an_installed_font_that_has_a_missing_script_is_drawn_with(monkeypatch, font_with_cat):
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(font_with_cat)])
+    monkeypatch.setattr(canvas, "preferred_families", lambda: [OWN_FAMILY])
+
+    def draw_cat() -> Figure:
         figure = Figure(figsize=(1, 1))
-        for place, word in enumerate(["日本語", "नमस्ते", "🙂", "ߒߞߏ", "\U000f0000"]):
-            figure.text(0, place / 5, word)
+        figure.text(0, 0, "猫")
         return figure
 
-    assert render(draw_words, format)
+    assert render(draw_cat, "png")  # a warning would be an error
 
 
-def test_installed_fonts_are_looked_up_after_the_own_one(monkeypatch):
-    monkeypatch.setattr(canvas, "_installed_families", lambda: ("Noto Sans CJK SC",))
-    assert canvas._families("png") == ["DejaVu Sans", "Noto Sans CJK SC"]
-    assert canvas._families("svg") == ["sans-serif"]
+def test_other_warnings_of_a_drawing_are_not_hidden():
+    def draw_badly() -> Figure:
+        warnings.warn("a doubt", RuntimeWarning, stacklevel=1)
+        return Figure(figsize=(1, 1))
+
+    with pytest.warns(RuntimeWarning, match="a doubt"):
+        render(draw_badly, "svg")
+
+
+def test_punctuation_of_a_right_to_left_text_stays_at_its_end_in_svg():
+    def draw_arabic() -> Figure:
+        figure = Figure(figsize=(1, 1))
+        figure.text(0, 0, "الكلاب،")
+        figure.text(0, 1, "dogs,")
+        return figure
+
+    drawn = figure_svg(draw_arabic)
+    assert "\u200fالكلاب،\u200f</text>" in drawn
+    assert ">dogs,</text>" in drawn
+
+
+def test_the_data_of_a_picture_comes_by_the_suffix(tmp_path: Path):
+    records = Records(("word", "weight"), [("a", 0.5), ("b", None)])
+    save_figure(draw, tmp_path / "x.csv", data=lambda: records)
+    assert (tmp_path / "x.csv").read_text() == "word,weight\na,0.5\nb,\n"
+    with pytest.raises(RegardError, match=r"\.png, \.svg, \.pdf, \.csv, \.json\."):
+        save_figure(draw, tmp_path / "x.gif", data=lambda: records)
 
 
 def test_folders_are_made(tmp_path: Path):

@@ -83,3 +83,24 @@ def test_nothing_cannot_be_drawn(tmp_path: Path):
         draw_length_curves({"plain": []}, tmp_path / "a.png")
     with pytest.raises(RegardError, match="no training history to draw"):
         draw_learning_curves({}, tmp_path / "a.png")
+
+
+@pytest.mark.parametrize(
+    ("measure", "label"),
+    [("accuracy", "validation accuracy"), ("bits_per_character", "validation bits a character"),
+     ("perplexity", "validation perplexity")],
+)  # fmt: skip
+def test_whatever_validation_measures_is_drawn(measure: str, label: str):
+    rows = [{"kind": "valid", "step": n, "seconds": 1.0, "loss": 1.0, measure: 2.0} for n in (1, 2)]
+    assert label in texts_of(learning_curves_svg({"run": rows}))
+
+
+def test_the_numbers_come_as_tables_too(tmp_path: Path):
+    draw_length_curves(BANDS, tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == "model,low,high,sentences,bleu"
+    assert lines[3] == "plain,21,30,5,"
+    draw_learning_curves({"plain": HISTORY}, tmp_path / "b.csv")
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert lines[0] == "model,kind,step,seconds,loss,bleu,reason"
+    assert len(lines) == 1 + len(HISTORY)

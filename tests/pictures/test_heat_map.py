@@ -53,6 +53,22 @@ def test_single_precision_and_a_single_cell_are_fine(tmp_path: Path):
     draw_heat_map(weights, source=["a"], target=["b"], path=tmp_path / "one.png")
 
 
+def test_a_right_to_left_source_begins_at_the_right():
+    def place(svg: str, word: str) -> float:
+        found = [
+            text
+            for text in ElementTree.fromstring(svg).iter(f"{SVG}text")
+            if word in (text.text or "")
+        ]
+        return float(found[0].get("x"))
+
+    words = ["القطط", "لا", "تحب", "الكلاب"]
+    drawn = heat_map_svg(WEIGHTS, source=words, target=TARGET)
+    assert place(drawn, "القطط") > place(drawn, "لا") > place(drawn, "الكلاب")
+    drawn = heat_map_svg(WEIGHTS, source=SOURCE, target=TARGET)
+    assert place(drawn, "Katzen") < place(drawn, "mögen") < place(drawn, "Hunde")
+
+
 def test_the_figure_of_a_notebook_shows_every_label_whole():
     figure = heat_map_figure(WEIGHTS, source=SOURCE, target=TARGET, title="a rather long title")
     needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()

@@ -14,12 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
 from regard.base.errors import RegardError
-from regard.pictures.canvas import save_figure
+from regard.pictures.canvas import figure_svg, save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text, readable_label
+from regard.pictures.records import Records
+from regard.pictures.scripts import reads_right_to_left
+from regard.pictures.word_line import INCHES_A_LETTER, WORD_GAP, word_centres
 
-INCHES_A_LETTER = 0.095
-GAP = 2  # letters between words
 ABOVE = 3.5  # letters of room over the highest arc
 LEAST_SHOWN = 0.02  # a thinner arc could not be seen
 LEAST_NUMBERED = 0.1
@@ -36,7 +37,17 @@ class Gaze:
 
 
 def draw_arcs(gazes: Sequence[Gaze], path: Path, *, title: str | None = None) -> None:
-    """Draw one sentence under the other to PNG, SVG or PDF."""
+    """Draw one sentence under the other to PNG, SVG or PDF, or write the weights as CSV or JSON."""
+    checked = _checked(gazes)
+    save_figure(partial(_arcs, checked, title), path, data=partial(_records, checked))
+
+
+def arcs_svg(gazes: Sequence[Gaze], *, title: str | None = None) -> str:
+    """Return the same picture as SVG text, to stand in a page."""
+    return figure_svg(partial(_arcs, _checked(gazes), title))
+
+
+def _checked(gazes: Sequence[Gaze]) -> Sequence[Gaze]:
     if not gazes:
         raise RegardError("there are no sentences to draw.")
     for gaze in gazes:
@@ -49,12 +60,22 @@ def draw_arcs(gazes: Sequence[Gaze], path: Path, *, title: str | None = None) ->
             raise RegardError(
                 f"place {gaze.place} is outside the sentence of {len(gaze.words)} words."
             )
-    save_figure(partial(_arcs, gazes, title), path)
+    return gazes
+
+
+def _records(gazes: Sequence[Gaze]) -> Records:
+    columns = ("sentence", "note", "from_place", "from", "to_place", "to", "weight")
+    rows = [
+        (number, gaze.note, gaze.place, gaze.words[gaze.place], place, word, float(weight))
+        for number, gaze in enumerate(gazes)
+        for place, (word, weight) in enumerate(zip(gaze.words, gaze.weights, strict=True))
+    ]
+    return Records(columns, rows)
 
 
 def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
     """Draw a panel a sentence, all at one scale."""
-    letters = max(_centres(gaze.words)[1] for gaze in gazes)
+    letters = max(word_centres(gaze.words)[1] for gaze in gazes)
     heights = [_reach(gaze) / 4 + ABOVE + _below(gaze) for gaze in gazes]  # arcs are flattened
     figure = Figure(
         figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * sum(heights) + 0.3)
@@ -62,7 +83,9 @@ def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
     panels = figure.subplots(len(gazes), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, gaze in zip(panels, gazes, strict=True):
         _draw_one(axes, gaze)
-        axes.set_xlim(-GAP, letters)
+        axes.set_xlim(-WORD_GAP, letters)
+        if reads_right_to_left(gaze.words):
+            axes.invert_xaxis()
         axes.set_ylim(-_below(gaze), _reach(gaze) / 4 + ABOVE)
         axes.axis("off")
     if title is not None:
@@ -71,7 +94,7 @@ def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
 
 
 def _draw_one(axes: Axes, gaze: Gaze) -> None:
-    centres, _ = _centres(gaze.words)
+    centres, _ = word_centres(gaze.words)
     start = centres[gaze.place]
     strongest = int(np.argmax(gaze.weights))
     for place, (word, weight) in enumerate(zip(gaze.words, gaze.weights, strict=True)):
@@ -111,17 +134,8 @@ def _draw_one(axes: Axes, gaze: Gaze) -> None:
                 color=FAINT,
             )
     if gaze.note:
-        axes.text(0, -3.0, plain_text(gaze.note), ha="left", va="top", fontsize=9, color=FAINT)
-
-
-def _centres(words: Sequence[str]) -> tuple[list[float], float]:
-    """Return the middle of each word and the whole width, in letters."""
-    centres, left = [], 0.0
-    for word in words:
-        width = len(readable_label(word))
-        centres.append(left + width / 2)
-        left += width + GAP
-    return centres, left
+        side = "right" if reads_right_to_left(gaze.words) else "left"
+        axes.text(0, -3.0, plain_text(gaze.note), ha=side, va="top", fontsize=9, color=FAINT)
 
 
 def _below(gaze: Gaze) -> float:
@@ -131,7 +145,7 @@ def _below(gaze: Gaze) -> float:
 
 def _reach(gaze: Gaze) -> float:
     """Return how wide the widest arc is, in letters."""
-    centres, _ = _centres(gaze.words)
+    centres, _ = word_centres(gaze.words)
     shown = [
         abs(centre - centres[gaze.place])
         for centre, weight in zip(centres, gaze.weights, strict=True)

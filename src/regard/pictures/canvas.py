@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import threading
 import warnings
@@ -41,7 +42,7 @@ _one_at_a_time = threading.Lock()
 def save_figure(
     draw: Callable[[], Figure], path: Path, *, data: Callable[[], Records] | None = None
 ) -> None:
-    """Write a figure to a PNG, SVG or PDF file, or its data to CSV or JSON, by the file's suffix."""
+    """Write a figure as PNG, SVG or PDF, or its data as CSV or JSON, by the suffix of the file."""
     suffix = path.suffix.lower()
     if data is not None and suffix in DATA_SUFFIXES:
         write_records(data(), path)
@@ -145,7 +146,10 @@ def _made(make: Callable[[], Made], families: list[str]) -> tuple[Made, frozense
 @contextmanager
 def _settings(families: list[str]) -> Iterator[None]:
     """Draw with our settings instead of the user's matplotlibrc, and put the old ones back."""
+    search = logging.getLogger("matplotlib.font_manager")
+    level = search.level
     with matplotlib.rc_context():
+        search.setLevel(logging.ERROR)  # that a font has no bold letters is nothing to report
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(
             {
@@ -177,4 +181,7 @@ def _settings(families: list[str]) -> Iterator[None]:
                 "pdf.fonttype": 42,
             }
         )
-        yield
+        try:
+            yield
+        finally:
+            search.setLevel(level)

@@ -16,6 +16,7 @@ from regard.base.errors import RegardError
 from regard.pictures.canvas import figure_svg, save_figure
 from regard.pictures.colours import PALETTE
 from regard.pictures.labelled_map import plain_text, readable_label
+from regard.pictures.records import Records
 from regard.scoring.by_length import Band
 
 # Rows of `metrics.jsonl`: {"kind": "train" | "valid", "step": 20, "seconds": 3.1, "loss": 4.2, ...}
@@ -23,13 +24,22 @@ History: TypeAlias = Sequence[Mapping[str, Any]]
 Against: TypeAlias = Literal["step", "minutes"]
 
 MARKERS = "osD^vPX*"
+MOST_MARKERS = 25  # more would make a curve a string of beads
+# What validations measure beside the loss, and how it is called; the first that is there is drawn.
+MEASURES = {
+    "bleu": "BLEU",
+    "accuracy": "accuracy",
+    "bits_per_character": "bits a character",
+    "perplexity": "perplexity",
+}
 
 
 def draw_length_curves(
     bands: Mapping[str, Sequence[Band]], path: Path, *, title: str | None = None
 ) -> None:
-    """Draw BLEU against source length, a curve for each named model, to PNG, SVG or PDF."""
-    save_figure(partial(_length_curves, _some_bands(bands), title), path)
+    """Draw BLEU against source length, a curve for each named model; or write its data."""
+    known = _some_bands(bands)
+    save_figure(partial(_length_curves, known, title), path, data=partial(_length_records, known))
 
 
 def length_curves_svg(bands: Mapping[str, Sequence[Band]], *, title: str | None = None) -> str:
@@ -44,8 +54,13 @@ def draw_learning_curves(
     against: Against = "step",
     title: str | None = None,
 ) -> None:
-    """Draw the losses, and BLEU where it was measured, of each named model to PNG, SVG or PDF."""
-    save_figure(partial(_learning_curves, _some_history(histories), against, title), path)
+    """Draw losses, and the measure that validation has beside them, of each named model.
+
+    The suffix of the file asks for PNG, SVG or PDF, or as CSV or JSON for the numbers.
+    """
+    known = _some_history(histories)
+    draw = partial(_learning_curves, known, against, title)
+    save_figure(draw, path, data=partial(_learning_records, known))
 
 
 def learning_curves_svg(
@@ -77,26 +92,42 @@ def _length_curves(bands: Mapping[str, Sequence[Band]], title: str | None) -> Fi
     return figure
 
 
+def _length_records(bands: Mapping[str, Sequence[Band]]) -> Records:
+    rows = [
+        (name, band.low, band.high, band.sentences, band.score.value if band.score else None)
+        for name, each in bands.items()
+        for band in each
+    ]
+    return Records(("model", "low", "high", "sentences", "bleu"), rows)
+
+
+def _learning_records(histories: Mapping[str, History]) -> Records:
+    """Return the rows of all histories under the union of their columns."""
+    found = {key: None for rows in histories.values() for row in rows for key in row}
+    rows = [
+        (name, *(row.get(key) for key in found)) for name, rows in histories.items() for row in rows
+    ]
+    return Records(("model", *found), rows)
+
+
 def _learning_curves(
     histories: Mapping[str, History], against: Against, title: str | None
 ) -> Figure:
-    """Draw losses on the left and, if any model was scored, BLEU on the right."""
-    bleu = {name: _points(rows, "valid", "bleu", against) for name, rows in histories.items()}
-    scored = any(places for places, _ in bleu.values())
-    figure = Figure(figsize=(8.6 if scored else 5.6, 3.5))
-    panels = list(figure.subplots(1, 2 if scored else 1, squeeze=False)[0])
-
+    """Draw losses on the left and, if validation measured more, that on the right."""
+    measure = _measure(histories)
+    figure = Figure(figsize=(8.6 if measure else 5.6, 3.5))
+    panels = list(figure.subplots(1, 2 if measure else 1, squeeze=False)[0])
     for number, (name, rows) in enumerate(histories.items()):
         colour = PALETTE[number % len(PALETTE)]
         places, losses = _points(rows, "train", "loss", against)
         panels[0].plot(places, losses, color=colour, linewidth=1.0, alpha=0.45)
         _curve(panels[0], number, name, *_points(rows, "valid", "loss", against))
-        if scored:
-            _curve(panels[1], number, name, *bleu[name])
+        if measure:
+            _curve(panels[1], number, name, *_points(rows, "valid", measure, against))
     panels[0].set_ylabel("loss (thin: training, marked: validation)")
     panels[0].set_ylim(bottom=0)
-    if scored:
-        panels[1].set_ylabel("validation BLEU")
+    if measure:
+        panels[1].set_ylabel(f"validation {MEASURES[measure]}")
         panels[1].set_ylim(bottom=0)
     for axes in panels:
         axes.set_xlabel("updates" if against == "step" else "minutes of training")
@@ -105,6 +136,12 @@ def _learning_curves(
     figure.subplots_adjust(wspace=0.28)
     _finish(figure, panels, title)
     return figure
+
+
+def _measure(histories: Mapping[str, History]) -> str | None:
+    """Return the first of the known measures that any validation has."""
+    every = [row for rows in histories.values() for row in rows if row.get("kind") == "valid"]
+    return next((name for name in MEASURES if any(name in row for row in every)), None)
 
 
 def _curve(
@@ -117,6 +154,7 @@ def _curve(
         color=PALETTE[number % len(PALETTE)],
         marker=MARKERS[number % len(MARKERS)],
         markersize=5,
+        markevery=max(1, len(places) // MOST_MARKERS),
         linewidth=2,
         label=readable_label(name),
         clip_on=False,

@@ -16,6 +16,7 @@ from regard.pictures.canvas import save_figure
 from regard.pictures.colours import PALETTE
 from regard.pictures.curves import MARKERS
 from regard.pictures.labelled_map import plain_text
+from regard.pictures.records import Records
 
 # Smaller norms cannot be told from rounding, and would squeeze everything else.
 LEAST = 1e-16
@@ -25,10 +26,20 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def draw_gradients(
     panels: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str | None = None
 ) -> None:
-    """Draw a panel for each moment, a curve for each network, to PNG, SVG or PDF."""
+    """Draw a panel for each moment, a curve for each network; or write the norms as data."""
     if not any(panels.values()):
         raise RegardError("there are no gradients to draw.")
-    save_figure(partial(_gradients, panels, title), path)
+    save_figure(partial(_gradients, panels, title), path, data=partial(_records, panels))
+
+
+def _records(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Records:
+    rows = [
+        (moment, name, distance, float(norm))
+        for moment, curves in panels.items()
+        for name, norms in curves.items()
+        for distance, norm in enumerate(norms)
+    ]
+    return Records(("moment", "network", "distance", "norm"), rows)
 
 
 def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str | None) -> Figure:

@@ -17,9 +17,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from regard.base.errors import SettingsError
-from regard.pictures.canvas import save_figure
+from regard.pictures.canvas import figure_svg, save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text, readable_label
+from regard.pictures.records import Records
 
 MOST_NEIGHBOURS = 60
 THICKEST = 12.0  # points, for the edge that carries most of the attention
@@ -49,7 +50,11 @@ def draw_neighbourhood(
     centre is the attention to itself: a ring around it. Of many neighbours the most attended are
     drawn, and the rest is summed up in the line below.
     """
-    save_figure(partial(_neighbourhood, centre, neighbours, classes, title), path)
+    save_figure(
+        partial(_neighbourhood, centre, neighbours, classes, title),
+        path,
+        data=partial(_neighbour_records, centre, neighbours, classes),
+    )
 
 
 def draw_embeddings(
@@ -63,7 +68,24 @@ def draw_embeddings(
 ) -> None:
     """Draw nodes as points, near where their features are alike, coloured by class."""
     placed = flattened(points, method=method)
-    save_figure(partial(_embeddings, placed, labels, classes, method, title), path)
+    save_figure(
+        partial(_embeddings, placed, labels, classes, method, title),
+        path,
+        data=partial(_embedding_records, placed, labels, classes),
+    )
+
+
+def embeddings_svg(
+    points: Float[np.ndarray, "nodes hidden"],
+    *,
+    labels: Int[np.ndarray, "nodes"],
+    classes: Sequence[str],
+    method: Literal["pca", "t-sne"] = "pca",
+    title: str | None = None,
+) -> str:
+    """Return the same picture as SVG text, to stand in a page."""
+    placed = flattened(points, method=method)
+    return figure_svg(partial(_embeddings, placed, labels, classes, method, title))
 
 
 def flattened(
@@ -85,6 +107,24 @@ def flattened(
             n_components=2, init="pca", perplexity=perplexity, random_state=0
         ).fit_transform(points)
     return np.asarray(found)
+
+
+def _neighbour_records(
+    centre: Neighbour, neighbours: Sequence[Neighbour], classes: Sequence[str]
+) -> Records:
+    rows = [
+        (each.name, classes[each.label] if each.label >= 0 else None, each.weight)
+        for each in (centre, *neighbours)
+    ]
+    return Records(("node", "class", "weight"), rows)
+
+
+def _embedding_records(placed: np.ndarray, labels: np.ndarray, classes: Sequence[str]) -> Records:
+    rows = [
+        (node, classes[label] if label >= 0 else None, float(x), float(y))
+        for node, (label, (x, y)) in enumerate(zip(labels.tolist(), placed, strict=True))
+    ]
+    return Records(("node", "class", "x", "y"), rows)
 
 
 def _neighbourhood(

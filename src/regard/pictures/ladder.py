@@ -13,6 +13,7 @@ from regard.base.errors import RegardError
 from regard.pictures.canvas import save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text
+from regard.pictures.records import Records
 
 # How the papers' symbols look in a picture, longest first.
 SYMBOLS = {
@@ -41,10 +42,12 @@ def draw_ladder(
     levels: Sequence[tuple[str, float]] = (),
     title: str | None = None,
 ) -> None:
-    """Draw a bar a rung, with named levels such as chance, to PNG, SVG or PDF."""
+    """Draw a bar a rung, with named levels such as chance; or write its data."""
     if not steps:
         raise RegardError("there are no rungs to draw.")
-    save_figure(partial(_ladder, steps, levels, title), path)
+    save_figure(
+        partial(_ladder, steps, levels, title), path, data=lambda: Records(Step._fields, steps)
+    )
 
 
 def _ladder(

@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from regard.pictures.canvas import save_figure
+from regard.pictures.canvas import figure_svg, save_figure
 from regard.pictures.colours import FAINT, INK, PALETTE
 from regard.pictures.labelled_map import plain_text, readable_label
+from regard.pictures.records import Records
 
 # What moves by less than this share of the whole range cannot be seen, and is left out in front.
 VISIBLE = 2e-3
@@ -34,12 +35,49 @@ def draw_forecast(
 ) -> None:
     """Draw a series, forecasts from `places` on, and their attention, to PNG, SVG or PDF.
 
-    `joined` forecasts follow each other and are drawn as a line, others as points.
+    `joined` forecasts follow each other and are drawn as a line, others as points. A .csv or .json
+    file gets the numbers of the series and of the forecasts.
     """
     draw = partial(
         _forecast_figure, series, places, forecast, weights, name=name, joined=joined, title=title
     )
-    save_figure(draw, path)
+    save_figure(draw, path, data=partial(_records, series, places, forecast))
+
+
+def forecast_svg(
+    series: Float[np.ndarray, "time"],
+    *,
+    places: Int[np.ndarray, "windows"],
+    forecast: Float[np.ndarray, "windows horizon"],
+    weights: Float[np.ndarray, "windows window"] | None,
+    name: str,
+    joined: bool,
+    title: str | None = None,
+) -> str:
+    """Return the same picture as SVG text, to stand in a page."""
+    return figure_svg(
+        partial(
+            _forecast_figure,
+            series,
+            places,
+            forecast,
+            weights,
+            name=name,
+            joined=joined,
+            title=title,
+        )
+    )
+
+
+def _records(
+    series: Float[np.ndarray, "time"],
+    places: Int[np.ndarray, "windows"],
+    forecast: Float[np.ndarray, "windows horizon"],
+) -> Records:
+    """Return a row a time step; steps that no window was tested on have no forecast."""
+    first_ahead = dict(zip(places.tolist(), forecast[:, 0].tolist(), strict=True))
+    rows = [(time, value, first_ahead.get(time)) for time, value in enumerate(series.tolist())]
+    return Records(("time", "series", "forecast"), rows)
 
 
 def _forecast_figure(

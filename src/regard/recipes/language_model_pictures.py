@@ -27,7 +27,7 @@ def draw_view(view: HeadView, path: Path, *, layer: int = 0, head: int | None = 
     if path.suffix.lower() == ".html":
         write_report(path, title="Attention of every layer and head", sections=_sections(view))
     elif head is None:
-        draw_head_grid(weights, words=view.pieces, path=path, title=title)
+        draw_head_grid(weights, source=view.pieces, target=view.pieces, path=path, title=title)
     else:
         last = len(view.pieces) - 1
         note = f"layer {layer}, head {head}"
@@ -37,7 +37,10 @@ def draw_view(view: HeadView, path: Path, *, layer: int = 0, head: int | None = 
 def _sections(view: HeadView) -> list[Section]:
     weights = view.weights.numpy()
     sections: list[Section] = [
-        Picture("All layers and heads", head_grid_svg(weights, words=view.pieces))
+        Picture(
+            "All layers and heads",
+            head_grid_svg(weights, source=view.pieces, target=view.pieces),
+        )
     ]
     for layer, of_layer in enumerate(weights):
         sections.append(Heading(f"Layer {layer}"))
