@@ -195,7 +195,8 @@ def serving(result: dict[str, Any]) -> str:
     """Return throughput and latency of the server."""
     figures = result["figures"]
     rows = [
-        f"| {clients} | {figures[f'p50_ms_{clients}']:.0f} ms | {figures[f'p95_ms_{clients}']:.0f} ms | "
+        f"| {clients} | {figures[f'p50_ms_{clients}']:.0f} ms | "
+        f"{figures[f'p95_ms_{clients}']:.0f} ms | "
         f"{figures[f'batching_gain_{clients}']:.2f} |"
         for clients in (1, 8, 64)
         if f"batching_gain_{clients}" in figures
