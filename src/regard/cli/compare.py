@@ -1,0 +1,228 @@
+"""`regard compare`: several translators on one test set, or the whole line of them trained anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.options import AsJson, Overrides, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from regard.recipes.compare import Comparison
+
+COMPARISON, STORY = Path("runs/comparison"), Path("runs/story")
+
+
+def compare(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Folders of trained translators.")
+    ] = None,
+    test: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="SOURCE TARGET", help="Test files, where the runs' own differ."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="What the others are measured by; else the first."),
+    ] = None,
+    tokenize: Annotated[
+        str, typer.Option(help="sacreBLEU's tokenizer: none for tokenised text.")
+    ] = "13a",
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder to write to; {COMPARISON}, or {STORY} with --story."),
+    ] = None,
+    story: Annotated[
+        bool,
+        typer.Option("--story", help="Train the models first: from no attention to Transformer."),
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with train.*, valid.* and test.*, for --story.", metavar="DIR"),
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="Source and target language of --story; en-de.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="Of training for each model of --story.")
+    ] = None,
+    overrides: Overrides = None,
+    json: AsJson = False,
+) -> None:
+    """Compare trained translators on the same test set.
+
+    Example: regard compare runs/demo/plain runs/demo/attention runs/demo/transformer
+
+    With --story, six models are trained first, each for the same minutes on the same data: without
+    attention, with dot, bilinear and additive attention, with a convolutional encoder, and a
+    Transformer. Without --data they learn the built-in corpus, which takes under 15 minutes; given
+    again, the command goes on where it was stopped.
+
+    Example: regard compare --story --data corpus --pair en-de --minutes 20
+    """
+    from rich.console import Console
+
+    console = Console(stderr=json)
+    if story:
+        if runs:
+            raise SettingsError("--story trains its own runs; leave out the folders, or --story.")
+        out = out or STORY
+        named = _told(console, out, data=data, pair=pair, minutes=minutes, test=test,
+                      overrides=overrides or [])  # fmt: skip
+        title = "From no attention to the Transformer"
+    else:
+        for name, value in {
+            "data": data,
+            "pair": pair,
+            "minutes": minutes,
+            "set": overrides,
+        }.items():
+            if value is not None:
+                raise SettingsError(f"--{name} belongs to --story, which trains models.")
+        out = out or COMPARISON
+        named = _named(runs or [], baseline)
+        title = "Comparison of translators"
+    comparison, page = _compared(console, named, test, baseline, tokenize, out, title)
+    if json:
+        print_json(comparison.to_dict())
+        return
+    console.print(score_table(comparison))
+    console.print(length_table(comparison))
+    console.print(f"\nPage with pictures and samples: [bold]{page}[/]", highlight=False)
+
+
+def _told(
+    console: Console,
+    out: Path,
+    *,
+    data: Path | None,
+    pair: str | None,
+    minutes: float | None,
+    test: tuple[Path, Path] | None,
+    overrides: list[str],
+) -> dict[str, Path]:
+    """Train the models of the story, or go on with them; return their runs."""
+    from regard.cli.several import train_several
+    from regard.recipes.corpus_folder import find_corpus
+    from regard.recipes.story import story_recipes, story_runs
+
+    wanted = pair or "en-de"
+    files = find_corpus(data, wanted, needs_test=test is None) if data is not None else None
+    recipes = story_recipes(files, pair=wanted, minutes=minutes, overrides=overrides)
+    try:
+        train_several(console, recipes, out)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. Give the same command again to continue.", err=True)
+        raise typer.Exit(130) from None
+    return story_runs(out)
+
+
+def _named(runs: list[Path], baseline: str | None) -> dict[str, Path]:
+    """Return the runs by their names; a baseline that is not among them comes first."""
+    from regard.recipes.compare import named_runs
+
+    known = {run.resolve() for run in runs} | {Path(run.name) for run in runs}
+    if baseline is not None and not {Path(baseline), Path(baseline).resolve()} & known:
+        runs = [Path(baseline), *runs]
+    if len(runs) < 2:
+        raise SettingsError(
+            "Give the folders of two runs or more, or --story to train models to compare."
+        )
+    return named_runs(runs)
+
+
+def _baseline_name(given: str | None, runs: Mapping[str, Path]) -> str | None:
+    """Return the name of a baseline that is given by its name, its folder's name or its path."""
+    for name, folder in runs.items():
+        if given is not None and Path(given).resolve() == folder.resolve():
+            return name
+    for name, folder in runs.items():
+        if given == folder.name:
+            return name
+    return given
+
+
+def _compared(
+    console: Console,
+    runs: Mapping[str, Path],
+    test: tuple[Path, Path] | None,
+    baseline: str | None,
+    tokenize: str,
+    out: Path,
+    title: str,
+) -> tuple[Comparison, Path]:
+    """Measure all runs and write what was found; return it and the page about it."""
+    from functools import partial
+
+    from regard.cli.display import waiting
+    from regard.recipes.compare import compare as compare_runs
+    from regard.recipes.comparison_report import write_comparison
+
+    comparison = compare_runs(
+        runs,
+        test=test,
+        baseline=_baseline_name(baseline, runs),
+        tokenize=tokenize,
+        stage=partial(waiting, console),
+    )
+    with waiting(console, "Writing ..."):
+        page, *_ = write_comparison(comparison, out, title=title)
+    return comparison, page
+
+
+def score_table(comparison: Comparison) -> Table:
+    """Return the figures of each model as a table for the terminal."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=f"\n{len(comparison.pairs):,} sentences; differences and speeds are from "
+        f"“{comparison.baseline}”",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("model", min_width=12)
+    # AER: alignment error rate in percent; million parameters; minutes of training.
+    for head in ("BLEU", "diff.", "p", "chrF", "AER", "million", "min.", "speed"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in comparison.rows():
+        tested = row["p_value"] is not None
+        table.add_row(
+            row["model"],
+            f"{row['bleu']:.1f}",
+            f"{row['difference']:+.1f}" if tested else "",
+            f"{row['p_value']:.3f}" if tested else "",
+            f"{row['chrf']:.1f}",
+            _decimal(row["alignment_error_rate"]),
+            f"{row['parameters'] / 1e6:.2f}",
+            _decimal(row["training_minutes"]),
+            f"{row['speed_ratio']:.2f}x",
+        )
+    return table
+
+
+def length_table(comparison: Comparison) -> Table:
+    """Return BLEU by sentence length, a column a model."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title="BLEU by sentence length", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("words")
+    for name in comparison.contestants:
+        table.add_column(name, justify="right")
+    for row, band in enumerate(comparison.first.bands):
+        scores = [each.bands[row].band.score for each in comparison.contestants.values()]
+        table.add_row(band.band.label, *(_decimal(score and score.value) for score in scores))
+    return table
+
+
+def _decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"

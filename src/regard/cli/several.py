@@ -1,0 +1,31 @@
+"""Several translators trained one after another on the same data, each shown as it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from regard.cli.display import TrainingDisplay, waiting
+from regard.recipes.data import read_splits
+from regard.recipes.resume import finish_or_start, limits_of
+from regard.recipes.translate import train_translator
+from regard.settings.translation import TranslationRecipe
+
+
+def train_several(console: Console, recipes: Mapping[str, TranslationRecipe], folder: Path) -> None:
+    """Train every recipe into a folder of its name; what was stopped goes on, what is done stays.
+
+    All recipes must name the same data: it is read once.
+    """
+    with waiting(console, "Reading the data ..."):
+        splits = read_splits(next(iter(recipes.values())).data)
+    for number, (name, recipe) in enumerate(recipes.items(), start=1):
+        console.print(
+            f"\n[bold]{number}/{len(recipes)} {recipe.title}[/]: {len(splits.train):,} pairs",
+            highlight=False,
+        )
+        with TrainingDisplay(console, limits_of(recipe.training), title=name) as display:
+            run = finish_or_start(folder / name, recipe)
+            train_translator(recipe, run, splits=splits, observers=[display])

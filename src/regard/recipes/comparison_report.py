@@ -1,0 +1,228 @@
+"""The comparison as files: a page, a figure, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+from regard.pictures.comparison import draw_sure_curves, sure_curves_svg, write_sure_curves
+from regard.pictures.curves import learning_curves_svg
+from regard.pictures.records import Records, json_text, write_records, write_text
+from regard.pictures.report import (
+    Heading,
+    HoverMap,
+    Paragraph,
+    Picture,
+    Sample,
+    Samples,
+    Section,
+    Table,
+    write_report,
+)
+from regard.recipes.compare import Comparison, Contestant
+from regard.scoring.sentence import sentence_chrf
+from regard.settings.translation import TranslationRecipe
+
+SHOWN_SAMPLES = 8
+LONGEST_SAMPLE = 40
+# A sentence that fits beside its heat map, and is long enough to have an order of words.
+MAP_WORDS = range(6, 13)
+PAGE = "comparison.html"
+FIGURES = ("by-length.png", "by-length.svg", "by-length.pdf")
+COMPARED_TABLES = ("tokenizer", "model", "batches", "training", "decoding")
+
+
+def write_comparison(comparison: Comparison, folder: Path, *, title: str) -> list[Path]:
+    """Write page, figure and numbers into a folder; return their paths, the page first."""
+    paths = [folder / PAGE]
+    write_report(paths[0], title=title, sections=list(_sections(comparison)))
+    for name in FIGURES:
+        paths.append(folder / name)
+        draw_sure_curves(comparison.bands(), paths[-1])
+    paths += [folder / name for name in ("by-length.csv", "comparison.csv", "comparison.json")]
+    write_sure_curves(comparison.bands(), paths[-3])
+    rows = comparison.rows()
+    write_records(Records(tuple(rows[0]), [list(row.values()) for row in rows]), paths[-2])
+    write_text(paths[-1], json_text(comparison.to_dict()))
+    return paths
+
+
+def most_different(comparison: Comparison, count: int) -> list[int]:
+    """Return the test sentences on which the models differ most, none too long to read.
+
+    A sentence that half of the models fail on differs more than one that a single model fails on.
+    """
+    readable = [
+        row
+        for row, pair in enumerate(comparison.pairs)
+        if len(pair.source.split()) <= LONGEST_SAMPLE
+    ]
+    everyone = list(comparison.contestants.values())
+    spread = {row: pstdev(_sentence_scores(everyone, row)) for row in readable}
+    return sorted(readable, key=lambda row: -spread[row])[:count]
+
+
+def _sentence_scores(contestants: Sequence[Contestant], row: int) -> list[float]:
+    """Return how good each model's translation of one sentence is."""
+    return [
+        sentence_chrf(each.outputs[row], each.evaluation.pairs[row].target) for each in contestants
+    ]
+
+
+def _sections(comparison: Comparison) -> Iterator[Section]:
+    yield from _scores(comparison)
+    yield from _lengths(comparison)
+    yield Heading("Where the models differ most")
+    yield _samples(comparison, most_different(comparison, SHOWN_SAMPLES))
+    yield from _attention(comparison)
+    histories = {name: each.history for name, each in comparison.contestants.items()}
+    if any(histories.values()):
+        yield Heading("Learning")
+        drawn = learning_curves_svg(histories, against="minutes")
+        yield Picture("Loss and validation BLEU over the minutes of training", drawn)
+    yield from _settings(comparison)
+
+
+def _scores(comparison: Comparison) -> Iterator[Section]:
+    rows, first = comparison.rows(), comparison.first
+    yield Heading(f"Scores on {len(comparison.pairs):,} sentences")
+    yield Table(
+        "BLEU and chrF from 0 to 100, higher is better; alignment error in percent, lower is "
+        f"better. Differences are from “{comparison.baseline}”.",
+        ["model", "BLEU", "95 %", "difference", "p", "chrF", "alignment error"],
+        [_score_row(row) for row in rows],
+    )
+    yield Paragraph(
+        "95 %: how far BLEU goes when the test sentences are drawn anew. p: how probable so large "
+        "a difference is by chance alone (paired bootstrap). "
+        f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
+    )
+    yield Table(
+        "What they cost. Speeds were measured in turn, all with the same engine.",
+        [
+            "model",
+            "parameters",
+            "minutes of training",
+            "updates",
+            "sentences a second",
+            f"times as fast as “{comparison.baseline}”",
+        ],
+        [_cost_row(row) for row in rows],
+    )
+
+
+def _score_row(row: dict[str, Any]) -> list[str | int | float | None]:
+    """Return how good a model is, as the page shows it."""
+    p_value = row["p_value"]
+    return [
+        row["model"],
+        row["bleu"],
+        f"±\u00a0{(row['bleu_high'] - row['bleu_low']) / 2:.1f}",
+        None if p_value is None else f"{row['difference']:+.2f}",
+        None if p_value is None else f"{p_value:.3f}",
+        row["chrf"],
+        row["alignment_error_rate"],
+    ]
+
+
+def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
+    """Return what a model costs, as the page shows it."""
+    minutes = row["training_minutes"]
+    return [
+        row["model"],
+        row["parameters"],
+        None if minutes is None else round(minutes, 2),
+        row["updates"],
+        f"{row['sentences_per_second']:.1f}",
+        row["speed_ratio"],
+    ]
+
+
+def _lengths(comparison: Comparison) -> Iterator[Section]:
+    yield Heading("Short sentences and long ones")
+    bands = comparison.bands()
+    yield Picture("BLEU by the length of the source sentence", sure_curves_svg(bands))
+    yield Table(
+        "The same as numbers",
+        ["words", "sentences", *bands],
+        [
+            [band.band.label, band.band.sentences, *(_value(each, row) for each in bands.values())]
+            for row, band in enumerate(comparison.first.bands)
+        ],
+    )
+
+
+def _value(bands: Sequence[Any], row: int) -> float | None:
+    score = bands[row].band.score
+    return score.value if score else None
+
+
+def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
+    return Samples(
+        [
+            Sample(
+                comparison.pairs[row].source,
+                comparison.pairs[row].target,
+                {name: each.outputs[row] for name, each in comparison.contestants.items()},
+            )
+            for row in rows
+        ]
+    )
+
+
+def _attention(comparison: Comparison) -> Iterator[Section]:
+    """Yield one sentence as every model that attends translates it and looks at it."""
+    attending = {n: each for n, each in comparison.contestants.items() if each.model.attends}
+    fitting = [
+        row for row, pair in enumerate(comparison.pairs) if len(pair.source.split()) in MAP_WORDS
+    ]
+    if not attending or not fitting:
+        return
+    # All models should do well on it, and among equals the longest says most.
+    models = list(attending.values())
+    chosen = max(
+        fitting,
+        key=lambda row: (
+            round(min(_sentence_scores(models, row))),
+            len(comparison.pairs[row].source),
+        ),
+    )
+    yield Heading("The same sentence, as each model looks at it")
+    for name, each in attending.items():
+        translation = each.model.translate(comparison.pairs[chosen].source)
+        if translation.attention is not None and translation.text:
+            seen = translation.by_word()
+            yield HoverMap(seen.source, seen.target, seen.weights, name)
+
+
+def _settings(comparison: Comparison) -> Iterator[Section]:
+    """Yield in what the recipes differ; where all have the default, or the same, is left out."""
+    recipes = {name: each.model.recipe for name, each in comparison.contestants.items()}
+    chosen = {name: _chosen(recipe) for name, recipe in recipes.items()}
+    keys = dict.fromkeys(key for settings in chosen.values() for key in settings)
+    values = {key: [_setting(recipe, key) for recipe in recipes.values()] for key in keys}
+    rows = [[key, *each] for key, each in values.items() if any(v != each[0] for v in each)]
+    yield Heading("In what their recipes differ")
+    if rows:
+        yield Table("Settings that are not the same for all", ["setting", *recipes], rows)
+    else:
+        yield Paragraph("The recipes are the same.")
+
+
+def _chosen(recipe: TranslationRecipe) -> list[str]:
+    """Return the settings that are not left at their defaults, by their dotted names."""
+    return [
+        f"{table}.{key}"
+        for table in COMPARED_TABLES
+        for key, field in type(getattr(recipe, table)).model_fields.items()
+        if key == "family" or getattr(getattr(recipe, table), key) != field.default
+    ]
+
+
+def _setting(recipe: TranslationRecipe, key: str) -> str | None:
+    """Return a setting as text; None where this kind of model does not have it."""
+    table, _, name = key.partition(".")
+    value = getattr(getattr(recipe, table), name, None)
+    return None if value is None else str(value)
