@@ -55,6 +55,27 @@ class Sight:
     slopes: Float[Tensor, "heads"] | None = None
     """How steeply scores fall with distance, for each head (ALiBi)."""
 
+    @classmethod
+    def back(
+        cls,
+        features: Float[Tensor, "batch target model_dim"],
+        *,
+        read: int,
+        window: int | None,
+        slopes: Float[Tensor, "heads"] | None,
+    ) -> Sight:
+        """Return the view of positions that see themselves and what was read before them."""
+        target = features.shape[1]
+        return cls(
+            target=target,
+            source=(read if window is None else min(read, window)) + target,
+            causal=True,
+            window=window,
+            slopes=slopes,
+            dtype=features.dtype,
+            device=features.device,
+        )
+
     @cached_property
     def distances(self) -> Int[Tensor, "target source"]:
         """Return the position of each key minus that of each query."""

@@ -10,15 +10,19 @@ from regard.settings.model import RecurrentSettings
 from regard.settings.transformer import TransformerSettings
 
 
-def family_of(value: Any) -> str:
-    """Return the family that a table, or settings that are already made, belong to."""
-    if isinstance(value, dict):
-        return str(value.get("family", "recurrent"))
-    return str(getattr(value, "family", "recurrent"))
+def by_family(default: str) -> Discriminator:
+    """Return what tells a union's members apart: a table's `family`, or this one without it."""
+
+    def family_of(value: Any) -> str:
+        if isinstance(value, dict):
+            return str(value.get("family", default))
+        return str(getattr(value, "family", default))
+
+    return Discriminator(family_of)
 
 
 TranslatorSettings = Annotated[
     Annotated[RecurrentSettings, Tag("recurrent")]
     | Annotated[TransformerSettings, Tag("transformer")],
-    Discriminator(family_of),
+    by_family("recurrent"),
 ]

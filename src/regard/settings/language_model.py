@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Field, Tag, field_validator, model_validator
 
+from regard.settings.families import by_family
 from regard.settings.schema import Recipe, Settings
 from regard.settings.transformer import require_widths
 
@@ -86,16 +87,10 @@ class RecurrentLanguageModelSettings(Settings):
     vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
 
 
-def _family_of(value: Any) -> str:
-    if isinstance(value, dict):
-        return str(value.get("family", "transformer"))
-    return str(getattr(value, "family", "transformer"))
-
-
 LanguageModelSettings = Annotated[
     Annotated[CausalTransformerSettings, Tag("transformer")]
     | Annotated[RecurrentLanguageModelSettings, Tag("recurrent")],
-    Discriminator(_family_of),
+    by_family("transformer"),
 ]
 
 

@@ -83,16 +83,7 @@ class CausalTransformer(nn.Module):
         self, tokens: Tensor, state: CausalState, *, wanted: set[int]
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
         features = self.embedded(tokens, start=state.read)
-        kept = state.read if self.window is None else min(state.read, self.window)
-        sight = Sight(
-            target=tokens.shape[1],
-            source=kept + tokens.shape[1],
-            causal=True,
-            window=self.window,
-            slopes=self.slopes,
-            dtype=features.dtype,
-            device=tokens.device,
-        )
+        sight = Sight.back(features, read=state.read, window=self.window, slopes=self.slopes)
         past: list[Past] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self.layers):

@@ -200,16 +200,7 @@ class TransformerDecoder(nn.Module):
         with_own: bool = False,
     ) -> tuple[Tensor, list[LayerOutput]]:
         features = self.embedded(tokens, start=state.read)
-        kept = state.read if self.window is None else min(state.read, self.window)
-        sight = Sight(
-            target=tokens.shape[1],
-            source=kept + tokens.shape[1],
-            causal=True,
-            window=self.window,
-            slopes=self.slopes,
-            dtype=features.dtype,
-            device=tokens.device,
-        )
+        sight = Sight.back(features, read=state.read, window=self.window, slopes=self.slopes)
         outputs = []
         for number, layer in enumerate(self._layers()):
             output = recomputed(layer, wanted=self.recompute)(
