@@ -68,6 +68,9 @@ def test_a_classifier_from_scratch_by_its_recipe(run: Any, folder: Path, tmp_pat
     answer = run("train", "text-classifier", *given, "--out", tmp_path / "run", "--json")
     assert answer.code == 0, answer.err
     assert answer.json["labels"] == ["animal", "lonely", "tool"]
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    for part in ("validation texts", "macro-F1", "Which label is taken for which", "lonely"):
+        assert part in page
     assert run("summary", "text-classifier", "--json").code == 0
 
 

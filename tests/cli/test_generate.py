@@ -36,9 +36,15 @@ def test_training_shows_what_it_found(run: Any, tmp_path: Path) -> None:
     answer = run("train", "gpt-nano", *options(text), "--out", tmp_path / "run", "--json")
     assert answer.code == 0, answer.err
     assert set(answer.json) == {
-        "run", "samples", "loss", "perplexity", "bits_per_character", "bits_per_byte"
+        "run", "samples", "report", "loss", "perplexity", "bits_per_character", "bits_per_byte"
     }  # fmt: skip
     assert "bits a character" in answer.err
+
+
+def test_the_run_has_a_report(trained: Path) -> None:
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    for part in ("perplexity", "What it writes", "After 40 updates", "layer 0, head 1", "Recipe"):
+        assert part in page
 
 
 def test_a_mistake_leaves_no_folder(refuse: Any, tmp_path: Path) -> None:

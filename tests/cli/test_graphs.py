@@ -59,6 +59,12 @@ def test_training_prints_the_accuracy_with_its_spread(
     assert json.loads(out)["accuracy_mean"] > 0
 
 
+def test_the_run_has_a_report(run: Path) -> None:
+    page = (run / "report.html").read_text(encoding="utf-8")
+    for part in ("over 2 seeds", "Which label is taken for which", "The nodes by", "Recipe"):
+        assert part in page
+
+
 def test_a_node_is_drawn(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "n.svg"
     code, out, _ = regard(capsys, "look", str(run), "--node", "7", "--out", str(picture))

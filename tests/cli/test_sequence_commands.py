@@ -45,6 +45,9 @@ def test_forecast_prints_its_error_beside_the_naive_one(
     assert "naive (last value)" in text
     assert "next: " in text
     assert (out / "forecast.png").is_file() and (out / "forecast.svg").is_file()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for part in ("naive", "The series and its forecast", "what was attended to", "Recipe"):
+        assert part in page
     rows = run_json(capsys, "summary", str(out))["layers"]
     assert [row["name"] for row in rows] == ["rnn", "attention", "dense"]
     trace = run_json(capsys, "trace", str(out), "last")

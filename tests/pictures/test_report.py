@@ -15,9 +15,11 @@ from regard.base.errors import RegardError
 from regard.pictures.curves import length_curves_svg
 from regard.pictures.heat_map import heat_map_svg
 from regard.pictures.report import (
+    Fold,
     Heading,
     HoverMap,
     Paragraph,
+    Passage,
     Picture,
     Sample,
     Samples,
@@ -76,6 +78,8 @@ def everything(text: str) -> list[Section]:
         Samples([Sample(text, text, {text: text, "other": text + " x"})]),
         HoverMap([text, "b"], [text, "d"], np.eye(2), text),
         HoverMap([text, "b"], [text, "d"], np.eye(2), text),
+        Passage(text, text),
+        Fold(text, [Heading(text), Table(text, [text], [[text]])]),
     ]
 
 
@@ -136,3 +140,10 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path):
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
     with pytest.raises(RegardError, match=r"cannot be written \(Is a directory\)"):
         write_report(tmp_path, title="report", sections=[])
+
+
+def test_a_long_report_begins_with_links_to_its_parts():
+    sections = [Heading("One"), Paragraph("text"), Heading("<Two>"), Heading("Three")]
+    page = report_html(title="report", sections=sections)
+    assert '<a href="#part-1">One</a> <a href="#part-3">&lt;Two&gt;</a>' in page
+    assert "<nav" not in report_html(title="report", sections=sections[:3])

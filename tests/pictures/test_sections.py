@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.sections import Heading, HoverMap, Paragraph, Sample, Samples, Table, escaped
+from regard.pictures.sections import (
+    Fold,
+    Heading,
+    HoverMap,
+    Paragraph,
+    Passage,
+    Sample,
+    Samples,
+    Table,
+    escaped,
+)
 
 
 def test_texts_mean_only_themselves():
@@ -83,3 +93,27 @@ def test_long_sentences_get_small_cells():
 def test_a_hover_map_must_fit_its_words():
     with pytest.raises(RegardError, match="do not fit"):
         HoverMap(["a"], ["b"], np.ones((2, 2)), "").to_html(1)
+
+
+def test_a_passage_keeps_its_lines():
+    written = Passage("a <text>", "one\n  <two>\n").to_html(1)
+    assert "<pre" in written
+    assert "one\n  &lt;two&gt;</pre>" in written
+    assert "a &lt;text&gt;" in written
+
+
+def test_a_fold_holds_parts_with_numbers_of_their_own():
+    written = Fold("more & more", [Heading("one"), Fold("two", [Heading("three")])]).to_html(7)
+    assert written.startswith("<details><summary>more &amp; more</summary>")
+    assert re.findall(r'id="part-(\d+)"', written) == ["7001", "7002001"]
+
+
+def test_a_note_stands_beside_the_source():
+    written = Samples([Sample("a", "b", {}, note="chrF <3")]).to_html(1)
+    assert 'a <span class="note">chrF &lt;3</span></dd>' in written
+
+
+def test_columns_of_a_right_to_left_source_run_from_the_right():
+    weights = np.eye(2)
+    assert 'class="grid" dir="rtl"' in HoverMap(["כלב", "לא"], ["a", "b"], weights, "").to_html(1)
+    assert 'class="grid">' in HoverMap(["dog", "no"], ["כ", "ל"], weights, "").to_html(1)

@@ -17,6 +17,15 @@ def test_a_score_by_hand() -> None:
     assert score.to_dict()["labels"] == ["a", "b", "never"]
 
 
+def test_each_label_has_a_score_of_its_own() -> None:
+    score = score_labels([0, 0, 1, 1], [0, 1, 1, 1], labels=["a", "b", "never"])
+    a, b, never = score.by_label()
+    assert (a.label, a.examples, a.precision, a.recall) == ("a", 1, 50.0, 100.0)
+    assert a.f1 == pytest.approx(200 / 3)
+    assert (b.precision, b.recall) == (100.0, pytest.approx(200 / 3))
+    assert (never.examples, never.precision, never.recall, never.f1) == (0, None, None, None)
+
+
 def test_nothing_to_score() -> None:
     score = score_labels([], [], labels=["a", "b"])
     assert (score.accuracy, score.macro_f1) == (0.0, 0.0)

@@ -16,6 +16,7 @@ from regard.recipes.forecast import (
     train_forecaster,
 )
 from regard.recipes.forecast_picture import draw_trained
+from regard.recipes.forecast_report import report_forecaster
 from regard.recipes.resume import limits_of, open_run
 from regard.recipes.series import read_windows
 from regard.settings.forecast import ForecastRecipe
@@ -28,10 +29,11 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
         expect(recipe, ForecastRecipe), out, name=name, resume=resume
     )
     console = Console(stderr=True)
-    for line in result_lines(trained):
+    for line in [*result_lines(trained), f"Run: {out}   report: {out / 'report.html'}"]:
         console.print(line, highlight=False, soft_wrap=True)
     return {
         "run": str(out),
+        "report": str(out / "report.html"),
         "pictures": [str(path) for path in pictures],
         **trained.score.to_dict(),
     }
@@ -40,7 +42,7 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
 def train_and_draw(
     recipe: ForecastRecipe, out: Path, *, name: str, resume: bool
 ) -> tuple[TrainedForecaster, list[Path]]:
-    """Train into a folder, showing progress, and draw the result there as PNG and SVG."""
+    """Train into a folder, showing progress; draw the result there, and write the report."""
     windows = read_windows(recipe.data)
     run = open_run(out, recipe, resume=resume)
     limits = limits_of(recipe.training)
@@ -49,6 +51,7 @@ def train_and_draw(
     pictures = [out / "forecast.png", out / "forecast.svg"]
     for path in pictures:
         draw_trained(trained, path)
+    report_forecaster(trained, out / "report.html", title=recipe.title or name)
     return trained, pictures
 
 

@@ -11,6 +11,7 @@ from regard.base.errors import RegardError
 from regard.cli.display import TrainingDisplay, waiting
 from regard.models.build_language_model import build_language_model
 from regard.models.summary import LayerRow, layer_table
+from regard.recipes.language_model_report import report_language_model
 from regard.recipes.loaded_language_model import load_language_model
 from regard.recipes.pretrain import SAMPLES, prepare, train_language_model
 from regard.recipes.resume import limits_of, open_run
@@ -35,16 +36,19 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
         if not resume:
             run.discard()
         raise
+    report = out / "report.html"
+    with waiting(console, "Writing the report ..."):
+        report_language_model(trained, report, title=settings.title or name)
     found = trained.metrics
     bits = found.get("bits_per_character")
     console.print(
         f"Validation: loss {found['loss']:.4f}, perplexity {found['perplexity']:.4g}"
         f"{'' if bits is None else f', {bits:.4f} bits a character'}.\n"
-        f"Run: {out}   samples: {out / SAMPLES}",
+        f"Run: {out}   samples: {out / SAMPLES}   report: {report}",
         highlight=False,
         soft_wrap=True,
     )
-    return {"run": str(out), "samples": str(out / SAMPLES), **found}
+    return {"run": str(out), "samples": str(out / SAMPLES), "report": str(report), **found}
 
 
 def summarise_recipe(recipe: Recipe) -> list[LayerRow]:

@@ -19,6 +19,7 @@ from regard.recipes.classify_nodes import (
 )
 from regard.recipes.graph_data import read_graph
 from regard.recipes.graph_pictures import draw_classes, draw_node, look_at_node
+from regard.recipes.node_report import report_node_classifier
 from regard.recipes.resume import limits_of, open_run
 from regard.settings.graph import GraphRecipe
 from regard.settings.schema import Recipe, expect
@@ -39,10 +40,16 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
         limits, title = limits_of(settings.training), f"{name}, seed {seed}"
         return [QuietDisplay(console, limits, title=title, unit="nodes")]
 
-    accuracy = train_node_classifier(settings, run, graph=graph, observers=observers)[1]
+    best, accuracy = train_node_classifier(settings, run, graph=graph, observers=observers)
+    report = out / "report.html"
+    report_node_classifier(run, best, accuracy, report, title=settings.title or name)
     console.print(f"Test accuracy: {accuracy}", highlight=False)
-    console.print(f"Run: {out}   predictions: {out / 'predictions.tsv'}", highlight=False)
-    return {"run": str(out), **accuracy.to_dict()}
+    console.print(
+        f"Run: {out}   predictions: {out / 'predictions.tsv'}   report: {report}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return {"run": str(out), "report": str(report), **accuracy.to_dict()}
 
 
 class QuietDisplay(TrainingDisplay):

@@ -11,6 +11,7 @@ from regard.base.errors import RegardError
 from regard.batching.order import BatchOrder
 from regard.cli.display import TrainingDisplay
 from regard.models.summary import LayerRow, layer_table
+from regard.recipes.classifier_report import report_text_classifier
 from regard.recipes.finetune import TrainedTextClassifier, begin_with, train_text_classifier
 from regard.recipes.labelled_data import LabelledSplits, read_labelled_splits
 from regard.recipes.loaded_text_classifier import build_text_classifier, load_text_classifier
@@ -48,19 +49,22 @@ def train_one(
     resume: bool = False,
     tokenizer_of: Path | None = None,
 ) -> TrainedTextClassifier:
-    """Train into a folder, showing progress."""
+    """Train into a folder, showing progress, and write the report there."""
     run = open_run(out, recipe, resume=resume)
     limits = Limits(steps=_steps(recipe, splits), minutes=recipe.training.minutes)
     console = Console(stderr=True)
     try:
         with TrainingDisplay(console, limits, title=name, unit="texts") as display:
-            return train_text_classifier(
+            trained = train_text_classifier(
                 recipe, run, splits=splits, tokenizer_of=tokenizer_of, observers=[display]
             )
     except RegardError:
         if not resume:
             run.discard()
         raise
+    report_text_classifier(trained, out / "report.html", title=recipe.title or name)
+    console.print(f"Run: {out}   report: {out / 'report.html'}", highlight=False, soft_wrap=True)
+    return trained
 
 
 def _steps(recipe: TextClassificationRecipe, splits: LabelledSplits) -> int:

@@ -9,9 +9,11 @@ from importlib import resources
 from pathlib import Path
 
 from regard.pictures.sections import (
+    Fold,
     Heading,
     HoverMap,
     Paragraph,
+    Passage,
     Picture,
     Sample,
     Samples,
@@ -22,9 +24,11 @@ from regard.pictures.sections import (
 from regard.pictures.written import write_bytes
 
 __all__ = [
+    "Fold",
     "Heading",
     "HoverMap",
     "Paragraph",
+    "Passage",
     "Picture",
     "Sample",
     "Samples",
@@ -33,6 +37,8 @@ __all__ = [
     "report_html",
     "write_report",
 ]
+
+FEWEST_LINKED = 3
 
 
 def write_report(path: Path, *, title: str, sections: Sequence[Section]) -> None:
@@ -62,6 +68,7 @@ def report_html(*, title: str, sections: Sequence[Section]) -> str:
 <body>
 <main>
 <h1>{escaped(title)}</h1>
+{_contents(sections)}
 {body}
 <footer>Made with Regard. This file needs no network.</footer>
 </main>
@@ -69,6 +76,18 @@ def report_html(*, title: str, sections: Sequence[Section]) -> str:
 </body>
 </html>
 """
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    """Return links to the headings of a report that has several."""
+    headings = [
+        f'<a href="#part-{number}">{escaped(section.text)}</a>'
+        for number, section in enumerate(sections, start=1)
+        if isinstance(section, Heading)
+    ]
+    if len(headings) < FEWEST_LINKED:
+        return ""
+    return f'<nav aria-label="Contents">{" ".join(headings)}</nav>'
 
 
 def _part(name: str) -> str:

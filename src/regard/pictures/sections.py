@@ -18,6 +18,7 @@ from jaxtyping import Float
 from regard.base.errors import RegardError
 from regard.pictures.inline_svg import inline_svg
 from regard.pictures.labelled_map import labelled_map, plain_text, readable_label
+from regard.pictures.scripts import reads_right_to_left
 
 Value: TypeAlias = str | int | float | None
 
@@ -101,12 +102,32 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """A text of several lines, as it was written."""
+
+    caption: str
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the text with its line ends."""
+        lines = "\n".join(escaped(line) for line in self.text.splitlines())
+        return (
+            f'<figure class="passage"><figcaption>{escaped(self.caption)}</figcaption>\n'
+            f'<pre dir="auto">{lines}</pre></figure>'
+        )
+
+
+@dataclass(frozen=True)
 class Sample:
-    """A sentence with its reference and what each named model made of it."""
+    """A sentence with its reference and what each named model made of it.
+
+    `note` stands beside the source, as the score by which the sentence was chosen.
+    """
 
     source: str
     reference: str
     outputs: Mapping[str, str]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +142,9 @@ class Samples:
         return f'<div class="samples">\n{cards}\n</div>'
 
     def _card(self, row: Sample) -> str:
+        note = f' <span class="note">{escaped(row.note)}</span>' if row.note else ""
         lines = [
-            f'<dt>source</dt><dd class="source" dir="auto">{escaped(row.source)}</dd>',
+            f'<dt>source</dt><dd class="source" dir="auto">{escaped(row.source)}{note}</dd>',
             f'<dt>reference</dt><dd dir="auto">{escaped(row.reference)}</dd>',
         ]
         for name, output in row.outputs.items():
@@ -153,12 +175,28 @@ class HoverMap:
             f"{_line('source', _source_words(source))}\n{_line('target', _target_words(target))}\n"
             '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
             "the Tab key, to see what it attends to.</p>\n"
-            f'<div class="grid{many}">{_grid(source, target, rounded, drawn.limit)}</div>\n'
-            "</figure>"
+            f'<div class="grid{many}"{_direction(drawn.source)}>'
+            f"{_grid(source, target, rounded, drawn.limit)}</div>\n</figure>"
         )
 
 
-Section: TypeAlias = Heading | Paragraph | Table | Picture | Samples | HoverMap
+@dataclass(frozen=True)
+class Fold:
+    """Parts that a reader opens when they are wanted."""
+
+    summary: str
+    sections: Sequence[Section]
+
+    def to_html(self, number: int) -> str:
+        """Return the parts under one line; their numbers begin with that of the fold."""
+        inside = "\n".join(
+            section.to_html(1000 * number + place)
+            for place, section in enumerate(self.sections, start=1)
+        )
+        return f"<details><summary>{escaped(self.summary)}</summary>\n{inside}\n</details>"
+
+
+Section: TypeAlias = Heading | Paragraph | Table | Picture | Passage | Samples | HoverMap | Fold
 
 
 def escaped(text: str) -> str:
@@ -167,7 +205,12 @@ def escaped(text: str) -> str:
 
 
 def _line(side: str, words: str) -> str:
-    return f'<div class="words"><span class="side">{side}</span><div>{words}</div></div>'
+    return f'<div class="words"><span class="side">{side}</span><div dir="auto">{words}</div></div>'
+
+
+def _direction(words: Sequence[str]) -> str:
+    """Return what lets columns run from the right where their words do."""
+    return ' dir="rtl"' if reads_right_to_left(words) else ""
 
 
 def _source_words(words: Sequence[str]) -> str:

@@ -166,7 +166,7 @@ def load_node_classifier(folder: str | Path, *, seed: int | None = None) -> Load
             ) from error
     graph = read_npz(run.folder / GRAPH)
     model = _fresh_model(recipe, graph)
-    load_weights(model, Run(_seed_folder(run, seed)).weights())
+    load_weights(model, Run(seed_folder(run, seed)).weights())
     model.eval()
     return LoadedGraphClassifier(
         model=model, graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
@@ -206,7 +206,7 @@ def _train_seed(
     observers: Sequence[Observer],
 ) -> SeedResult:
     settings, split = recipe.training, _split(graph)
-    folder = _seed_folder(run, seed)
+    folder = seed_folder(run, seed)
     folder.mkdir(parents=True, exist_ok=True)
     train, valid, test = (
         node_batch(graph, tensors, torch.from_numpy(part))
@@ -257,7 +257,8 @@ def _fresh_model(recipe: GraphRecipe, graph: Graph) -> GraphClassifier:
     )
 
 
-def _seed_folder(run: Run, seed: int) -> Path:
+def seed_folder(run: Run, seed: int) -> Path:
+    """Return where the training of a seed is kept."""
     return run.folder / "seeds" / f"{seed:04d}"
 
 

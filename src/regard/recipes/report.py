@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.models.summary import layer_table, parameter_count
-from regard.pictures.curves import learning_curves_svg, length_curves_svg
+from regard.models.summary import parameter_count
+from regard.pictures.curves import length_curves_svg
 from regard.pictures.report import (
+    Fold,
     Heading,
     HoverMap,
     Paragraph,
@@ -20,6 +21,7 @@ from regard.pictures.report import (
     write_report,
 )
 from regard.recipes.evaluate import Evaluation
+from regard.recipes.report_parts import learning, making, minutes
 from regard.recipes.translate import Trained
 from regard.scoring.sentence import sentence_chrf
 from regard.training.metrics import read_metrics
@@ -36,8 +38,7 @@ def results_of(trained: Trained) -> dict[str, Any]:
 
 def minutes_of(trained: Trained) -> float:
     """Return how long the training took."""
-    rows = read_metrics(trained.run.metrics)
-    return round(rows[-1]["seconds"] / 60, 2) if rows else 0.0
+    return minutes(read_metrics(trained.run.metrics))
 
 
 def report_runs(runs: Mapping[str, Trained], path: Path, *, title: str) -> None:
@@ -50,13 +51,10 @@ def _sections(runs: Mapping[str, Trained]) -> Iterator[Section]:
     if tested:
         yield from _scores(runs, tested)
         yield from _attention(runs, tested)
-        yield from _translations(tested)
-    histories = {name: read_metrics(run.run.metrics) for name, run in runs.items()}
-    if any(histories.values()):
-        yield Heading("Learning")
-        yield Picture("Loss and validation BLEU over the training", learning_curves_svg(histories))
+        yield from _translations(runs, tested)
+    yield from learning({name: read_metrics(run.run.metrics) for name, run in runs.items()})
     for name, trained in runs.items():
-        yield from _making(name, trained)
+        yield from making(name, trained.model.model, trained.model.recipe)
 
 
 def _scores(runs: Mapping[str, Trained], tested: Mapping[str, Evaluation]) -> Iterator[Section]:
@@ -91,10 +89,8 @@ def _attention(runs: Mapping[str, Trained], tested: Mapping[str, Evaluation]) ->
     yield Heading("What attention looks at")
     for name in attending:
         sources = [pair.source for pair in _spread(tested[name], SHOWN_MAPS)]
-        for translation in runs[name].model.translate(sources):
-            if translation.attention is not None and translation.text:
-                seen = translation.by_word()
-                yield HoverMap(seen.source, seen.target, seen.weights, f"{name}")
+        for maps in _maps(runs, {name: tested[name]}, sources):
+            yield from maps
 
 
 def _spread(evaluation: Evaluation, count: int) -> list[Any]:
@@ -105,7 +101,9 @@ def _spread(evaluation: Evaluation, count: int) -> list[Any]:
     return [readable[min(len(readable) - 1, step * (i + 1))] for i in range(count)]
 
 
-def _translations(tested: Mapping[str, Evaluation]) -> Iterator[Section]:
+def _translations(
+    runs: Mapping[str, Trained], tested: Mapping[str, Evaluation]
+) -> Iterator[Section]:
     """Yield the sentences that the last model does best and worst, as all models translate them."""
     judge = list(tested.values())[-1]
     scores = [
@@ -117,42 +115,37 @@ def _translations(tested: Mapping[str, Evaluation]) -> Iterator[Section]:
     best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
     best.sort(key=lambda row: -len(judge.pairs[row].source))
     yield Heading("Best translations")
-    yield _samples(tested, best[:SHOWN_SAMPLES])
+    yield from _samples(runs, tested, best[:SHOWN_SAMPLES], scores)
     yield Heading("Worst translations")
-    yield _samples(tested, order[::-1][:SHOWN_SAMPLES])
+    yield from _samples(runs, tested, order[::-1][:SHOWN_SAMPLES], scores)
 
 
-def _samples(tested: Mapping[str, Evaluation], rows: Sequence[int]) -> Samples:
+def _samples(
+    runs: Mapping[str, Trained],
+    tested: Mapping[str, Evaluation],
+    rows: Sequence[int],
+    scores: Sequence[float],
+) -> Iterator[Section]:
+    """Yield each sentence with its translations, and folded below it what they attended to."""
     pairs = next(iter(tested.values())).pairs
-    return Samples(
-        [
-            Sample(
-                pairs[row].source,
-                pairs[row].target,
-                {name: each.translations[row].text for name, each in tested.items()},
-            )
-            for row in rows
-        ]
-    )
+    maps = _maps(runs, tested, [pairs[row].source for row in rows])
+    for place, row in enumerate(rows):
+        outputs = {name: each.translations[row].text for name, each in tested.items()}
+        note = f"chrF {scores[row]:.1f}"
+        yield Samples([Sample(pairs[row].source, pairs[row].target, outputs, note)])
+        if maps[place]:
+            yield Fold("What each word attends to", maps[place])
 
 
-def _making(name: str, trained: Trained) -> Iterator[Section]:
-    yield Heading(f"How {name} was made")
-    yield Table(
-        "Layers",
-        ["layer", "kind", "weights", "parameters"],
-        [
-            [row.name, row.kind, row.shape, row.parameters]
-            for row in layer_table(trained.model.model)
-        ],
-    )
-    settings = trained.model.recipe.model_dump(mode="json")
-    yield Table("Recipe", ["setting", "value"], [[k, str(v)] for k, v in _flat(settings)])
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        elif value not in (None, "", []):
-            yield f"{prefix}{key}", value
+def _maps(
+    runs: Mapping[str, Trained], tested: Mapping[str, Evaluation], sources: Sequence[str]
+) -> list[list[HoverMap]]:
+    """Return for each sentence the heat maps of all models that have attention."""
+    found: list[list[HoverMap]] = [[] for _ in sources]
+    for name in tested:
+        model = runs[name].model
+        for place, translation in enumerate(model.translate(sources) if model.attends else []):
+            if translation.attention is not None and translation.text.strip():
+                seen = translation.by_word()
+                found[place].append(HoverMap(seen.source, seen.target, seen.weights, name))
+    return found

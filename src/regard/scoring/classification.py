@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
+
+
+class LabelScore(NamedTuple):
+    """How well one label is found, in percent; None where it never occurs or is never given."""
+
+    label: str
+    examples: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,23 @@ class ClassificationScore:
         sums = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
         occurs = sums > 0
         return float(np.mean(2 * right[occurs] / sums[occurs])) if occurs.any() else 0.0
+
+    def by_label(self) -> list[LabelScore]:
+        """Return the score of each label."""
+        found = []
+        for place, label in enumerate(self.labels):
+            right = int(self.confusion[place, place])
+            true, given = int(self.confusion[place].sum()), int(self.confusion[:, place].sum())
+            found.append(
+                LabelScore(
+                    label,
+                    true,
+                    precision=100 * right / given if given else None,
+                    recall=100 * right / true if true else None,
+                    f1=200 * right / (true + given) if true + given else None,
+                )
+            )
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -1,0 +1,36 @@
+"""The report of a text classifier: accuracy, F1, and which label is taken for which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.models.summary import parameter_count
+from regard.pictures.report import Heading, Section, Table, write_report
+from regard.recipes.finetune import TrainedTextClassifier
+from regard.recipes.report_parts import confused, learning, making, minutes
+from regard.training.metrics import read_metrics
+
+
+def report_text_classifier(trained: TrainedTextClassifier, path: Path, *, title: str) -> None:
+    """Write one HTML file about a trained text classifier."""
+    write_report(path, title=title, sections=list(_sections(trained)))
+
+
+def _sections(trained: TrainedTextClassifier) -> Iterator[Section]:
+    name, score = trained.run.folder.name, trained.score
+    model, history = trained.model, read_metrics(trained.run.metrics)
+    part = "test" if model.recipe.data.test else "validation"
+    yield Heading(f"Scores on the {part} texts")
+    header = ["accuracy %", "macro-F1 %", "texts", "parameters", "minutes of training"]
+    row = [
+        100 * score.accuracy,
+        100 * score.macro_f1,
+        score.examples,
+        parameter_count(model.model),
+        minutes(history),
+    ]
+    yield Table("Macro-F1 is the mean F1 of the labels: rare ones count as much", header, [row])
+    yield from confused(score)
+    yield from learning({name: history})
+    yield from making(name, model.model, model.recipe)
