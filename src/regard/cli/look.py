@@ -1,20 +1,20 @@
-"""`regard look`: the attention behind a translation or a node, in the terminal or as a picture."""
+"""`regard look`: what a model attends to, in the terminal, as a picture or as data."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regard.base.errors import RegardError, SettingsError
-from regard.cli.options import AsJson, RunFolder, print_json
-
-CLASSIFY_NODES, LANGUAGE_MODEL = "classify-nodes", "language-model"
+from regard.cli.options import AsJson
 
 
 def look(
-    run: RunFolder,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Folder of a trained run.")
+    ] = None,
     text: Annotated[
         str | None, typer.Argument(help="A sentence in the source language, or any text.")
     ] = None,
@@ -22,103 +22,84 @@ def look(
         Path | None,
         typer.Option(
             "--out",
-            help="Picture (.png, .svg, .pdf; all heads of a language model also as .html) or its "
-            "data (.csv, .json; of graphs .tsv, .npz).",
+            help="Picture (.png, .svg, .pdf; all heads also as .html) or its data (.csv, .json; of "
+            "graphs .tsv, .npz).",
         ),
     ] = None,
     pieces: Annotated[
         bool, typer.Option("--pieces", help="Show the model's own symbols, not whole words.")
     ] = False,
-    node: Annotated[
-        str | None, typer.Option("--node", help="A node, by name or number (of a graph).")
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="All heads of a Transformer: across, encoder or decoder."),
     ] = None,
     layer: Annotated[
-        int, typer.Option("--layer", help="Layer of a graph or language model, from 0.")
-    ] = 0,
+        int | None, typer.Option("--layer", help="All heads of this layer, counted from 0.")
+    ] = None,
     head: Annotated[
-        int | None,
-        typer.Option("--head", help="One head; else their mean (graph), or all of them (text)."),
+        int | None, typer.Option("--head", help="This head of the layer, counted from 0.")
+    ] = None,
+    word: Annotated[
+        str | None,
+        typer.Option("--word", help="What this word of the text looks at (it#2: the second)."),
+    ] = None,
+    arcs: Annotated[
+        bool, typer.Option("--arcs", help="Self-attention of the whole text as arcs.")
+    ] = False,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="The learning curves of the run.")
+    ] = False,
+    positions: Annotated[
+        str | None,
+        typer.Option(
+            "--positions",
+            metavar="KIND",
+            help="Positional encoding: sinusoidal, rotary, alibi; of a run learned, relative, own.",
+        ),
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option("--node", help="A node, by name or number (of a graph).")
     ] = None,
     embeddings: Annotated[
         str | None, typer.Option("--embeddings", help="Draw all nodes of a graph: pca or t-sne.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show which source words each target word attends to, or which neighbours a node does.
+    """Show what a model attends to: heat maps, heads, arcs, neighbours; its positions and curves.
+
+    Without further options: which source words each target word attends to, every head of a
+    language model, the series of a forecaster, who a classifier takes for whom.
 
     Example: regard look runs/demo/attention "cats do not like dogs" --out cats.png
 
+    Example: regard look runs/t "cats sleep when they are tired" --word they --out they.svg
+
+    Example: regard look runs/t "cats like dogs" --part encoder --out heads.html
+
+    Example: regard look --positions sinusoidal --out positions.pdf
+
     Example: regard look runs/cora --node 1358 --out n.svg
-
-    Example: regard look runs/book "my kingdom for a" --out heads.html
     """
-    from regard.recipes.run import Run
+    from regard.cli.look_views import Question, view_of
 
-    if Run.open(run).task == CLASSIFY_NODES:
-        from regard.cli.node_classification import look as look_at_graph
-        from regard.cli.node_classification import print_look
-
-        found = look_at_graph(
-            run, node=node, layer=layer, head=head, embeddings=embeddings, out=out
-        )
-        (print_json if json else print_look)(found)
-        return
-    if node is not None or embeddings is not None:
-        raise SettingsError(f"The run at {run} has no graph: --node and --embeddings need one.")
-    if text is None:
-        raise SettingsError("Give a sentence to look at.")
-    if Run.open(run).task == LANGUAGE_MODEL:
-        _look_at_text(run, text, out=out, layer=layer, head=head, json=json)
-        return
-    _look_at_sentence(run, text, out=out, pieces=pieces, json=json)
-
-
-def _look_at_sentence(run: Path, text: str, *, out: Path | None, pieces: bool, json: bool) -> None:
-    from regard.recipes.loaded import load
-
-    model = load(run)
-    if not model.attends:
-        raise RegardError(f"The model of {run} has no attention to look at.")
-    translation = model.translate(text)
-    if translation.attention is None:
-        raise RegardError("There is nothing to translate: the text is empty.")
-    seen = translation.attention if pieces else translation.by_word()
-    if out is not None:
-        from regard.pictures.heat_map import write_map
-
-        write_map(seen.weights, source=seen.source, target=seen.target, path=out)
-    if json:
-        print_json({**translation.to_dict(), "attention": seen.to_dict()})
-    elif out is not None:
-        typer.echo(f"{translation.text}\nWrote {out}")
-    else:
-        from rich.console import Console
-
-        from regard.pictures.terminal import terminal_heat_map
-
-        console = Console()
-        console.print(
-            terminal_heat_map(
-                seen.weights, source=seen.source, target=seen.target, console_width=console.width
-            )
-        )
-        typer.echo(translation.text)
-
-
-def _look_at_text(
-    run: Path, text: str, *, out: Path | None, layer: int, head: int | None, json: bool
-) -> None:
-    """Show which earlier symbols each symbol of a text attended to."""
-    from regard.recipes.loaded_language_model import load_language_model
-
-    view = load_language_model(run).heads(text)
-    if out is not None:
-        from regard.recipes.language_model_pictures import draw_view
-
-        draw_view(view, out, layer=layer, head=head)
-    if json:
-        print_json({"pieces": list(view.pieces), "weights": view.weights.tolist()})
-    elif out is not None:
-        typer.echo(f"Wrote {out}")
-    else:
-        raise SettingsError("Name a picture to write with --out, or ask for --json.")
+    question = Question(
+        run=run,
+        text=text,
+        out=out,
+        pieces=pieces,
+        part=part,
+        layer=layer,
+        head=head,
+        word=word,
+        arcs=arcs,
+        curves=curves,
+        positions=positions,
+        node=node,
+        embeddings=embeddings,
+        json=json,
+    )
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        view_of(question)(question)
+    for doubt in dict.fromkeys(str(warning.message) for warning in doubts):
+        typer.echo(f"Warning: {doubt}", err=True)

@@ -21,7 +21,7 @@ from regard.pictures.records import Records
 from regard.pictures.scripts import reads_right_to_left
 from regard.pictures.word_line import INCHES_A_LETTER, WORD_GAP, word_centres
 
-ABOVE = 3.5  # letters of room over the highest arc
+ABOVE = 2.0  # letters of room over the highest arc
 LEAST_SHOWN = 0.02  # a thinner arc could not be seen
 LEAST_NUMBERED = 0.1
 
@@ -125,22 +125,22 @@ def _draw_one(axes: Axes, gaze: Gaze) -> None:
             )
         if weight >= LEAST_NUMBERED and not looks:
             axes.text(
-                (centres[place] + start) / 2,
-                width / 4 + 0.8,
+                centres[place],
+                -1.9,
                 f"{weight:.2f}",
                 ha="center",
-                va="bottom",
+                va="top",
                 fontsize=8,
                 color=FAINT,
             )
     if gaze.note:
         side = "right" if reads_right_to_left(gaze.words) else "left"
-        axes.text(0, -3.0, plain_text(gaze.note), ha=side, va="top", fontsize=9, color=FAINT)
+        axes.text(0, -3.9, plain_text(gaze.note), ha=side, va="top", fontsize=9, color=FAINT)
 
 
 def _below(gaze: Gaze) -> float:
     """Return how far the text goes down, in letters."""
-    return 6.0 if gaze.note else 3.0
+    return 6.6 if gaze.note else 3.9
 
 
 def _reach(gaze: Gaze) -> float:
