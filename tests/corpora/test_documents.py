@@ -161,6 +161,7 @@ CASES = {
     "PO": ("po", PO, PO_RAISED),
     "SRT": ("srt", SRT, SRT_RAISED),
     "HTML": ("html", HTML, HTML_RAISED),
+    "empty HTML": ("html", "", ""),
     "paragraphs": ("text", TEXT, TEXT.upper()),
 }
 

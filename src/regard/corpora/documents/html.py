@@ -39,6 +39,8 @@ def read_html(content: str, path: Path, languages: Languages) -> Document:
     parser = _Places(content)
     parser.feed(content)
     parser.close()
+    if not parser.events:
+        return Document((content,))
     places = [event.place for event in parser.events[1:]] + [len(content)]
     raws = [content[e.place : end] for e, end in zip(parser.events, places, strict=True)]
     reading = _Reading(languages)
