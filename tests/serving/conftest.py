@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from regard.recipes.loaded import load
+from regard.engines.engine import Engine
+from regard.recipes.loaded import LoadedTranslator, load
 from regard.serving.app import create_app
 from regard.serving.languages import Pair
+from regard.serving.limits import Keys
 from regard.serving.process import listening_socket, make_server
 from regard.serving.served import ServedModel
 from regard.serving.settings import ServerSettings
@@ -30,23 +33,42 @@ def served_models(random_transformer_run: Path, toy_run: Path) -> list[ServedMod
     return [ServedModel(name, pairs[name], load(run), TOY_EXAMPLES) for name, run in runs.items()]
 
 
+class Running(NamedTuple):
+    """A server that runs in a thread."""
+
+    url: str
+    stop: Callable[[], None]
+    """Begins to stop it."""
+
+
 @contextmanager
-def running(app: FastAPI, *, drain_seconds: float = 10.0) -> Iterator[str]:
-    """Run a real server in a thread, and yield its address; it has ended after the block."""
+def running_server(app: FastAPI) -> Iterator[Running]:
+    """Run a real server in a thread; it has ended after the block."""
     listening = listening_socket("127.0.0.1", 0)
-    server = make_server(app, drain_seconds=drain_seconds)
+    server = make_server(app, drain_seconds=10.0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
+
+    def stop() -> None:
+        server.should_exit = True
+
     try:
         while not server.started:
             if not thread.is_alive():
                 raise RuntimeError("the server has ended before it began")
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", stop)
     finally:
-        server.should_exit = True
+        stop()
         thread.join(timeout=30)
         listening.close()
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[str]:
+    """Run a real server in a thread, and yield its address."""
+    with running_server(app) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
@@ -66,13 +88,68 @@ def client(server_url: str) -> Iterator[httpx.Client]:
 @pytest.fixture
 def start(served_models: list[ServedModel]) -> Iterator[Callable[..., httpx.Client]]:
     """Return a function that starts a server with other settings, and returns a client of it."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
 
-        def call(keys: object = None, **changes: object) -> httpx.Client:
+        def call(keys: Keys | None = None, **changes: Any) -> httpx.Client:
             app = create_app(served_models, ServerSettings(**changes), keys=keys)
             url = stack.enter_context(running(app))
             return stack.enter_context(httpx.Client(base_url=url, timeout=30))
+
+        yield call
+
+
+class GatedEngine:
+    """An engine that says when it has begun, and goes on when it may; it counts its sentences."""
+
+    name = "gated"
+    batch_tokens = 1_000
+    attends = True
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        self.begun = threading.Semaphore(0)
+        self.gate = threading.Event()
+        self.searched = 0
+
+    def lacks(self, settings: Any, constraints: Any = None) -> str | None:
+        return self._engine.lacks(settings, constraints)
+
+    def search(self, sources: Any, settings: Any, **options: Any) -> Any:
+        self.begun.release()
+        self.gate.wait(20)
+        self.searched += len(sources)
+        return self._engine.search(sources, settings, **options)
+
+
+class GatedServer(NamedTuple):
+    """A server whose model waits for a sign."""
+
+    engine: GatedEngine
+    app: FastAPI
+    url: str
+    stop: Callable[[], None]
+    """Begins to stop the server."""
+
+
+@pytest.fixture
+def gated(served_models: list[ServedModel]) -> Iterator[Callable[..., GatedServer]]:
+    """Return a function that starts a server with one model that waits for a sign."""
+    with ExitStack() as stack:
+
+        def call(**changes: Any) -> GatedServer:
+            loaded = served_models[1].translator
+            engine = GatedEngine(loaded.engine)
+            translator = LoadedTranslator(
+                model=loaded.model,
+                source_tokenizer=loaded.source_tokenizer,
+                target_tokenizer=loaded.target_tokenizer,
+                recipe=loaded.recipe,
+                engine=engine,
+            )
+            model = ServedModel("gated", Pair("en", "de"), translator)
+            app = create_app([model], ServerSettings(**{"wait_ms": 0, **changes}))
+            server = stack.enter_context(running_server(app))
+            stack.callback(engine.gate.set)  # before the server ends, which waits for the model
+            return GatedServer(engine, app, server.url, server.stop)
 
         yield call

@@ -187,6 +187,22 @@ class LoadedTranslator:
             )
         return settings
 
+    def all_constraints(
+        self, sentences: Sequence[Sentence], settings: DecodingSettings
+    ) -> list[Constraints] | None:
+        """Return what is asked of each sentence; None if nothing is asked of any."""
+        if not settings.copy_verbatim and not any(sentence.wishes for sentence in sentences):
+            return None
+        found = [
+            self._constraints.encode(
+                sentence.wishes or TextConstraints(),
+                copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
+                room=self._room(sentence, settings),
+            )
+            for sentence in sentences
+        ]
+        return found if any(found) else None
+
     def _encode(self, text: str, index: int) -> list[int]:
         words = len(text.split())
         if words > MOST_PIECES:  # a word is at least one symbol: no need to look for them all
@@ -211,7 +227,7 @@ class LoadedTranslator:
             settings.model_copy(update={"method": "sample"}) if by_risk else settings,
             n_best=settings.mbr_samples if by_risk else n_best,
             attention=self.attends and (attention or settings.replace_unknown),
-            constraints=self._all_constraints(sentences, settings),
+            constraints=self.all_constraints(sentences, settings),
         )
         translations = []
         for sentence, hypotheses in zip(sentences, found, strict=True):
@@ -221,22 +237,6 @@ class LoadedTranslator:
                 each = [replace(one, attention=None) for one in each]
             translations.append(replace(each[0], alternatives=tuple(each[1:])))
         return translations
-
-    def _all_constraints(
-        self, sentences: Sequence[Sentence], settings: DecodingSettings
-    ) -> list[Constraints] | None:
-        """Return what is asked of each sentence; None if nothing is asked of any."""
-        if not settings.copy_verbatim and not any(sentence.wishes for sentence in sentences):
-            return None
-        found = [
-            self._constraints.encode(
-                sentence.wishes or TextConstraints(),
-                copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
-                room=self._room(sentence, settings),
-            )
-            for sentence in sentences
-        ]
-        return found if any(found) else None
 
     def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
         """Return the most symbols of an output, without end mark."""

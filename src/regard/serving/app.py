@@ -53,7 +53,11 @@ def create_app(
     app.add_exception_handler(HTTPException, _http_error)
     if server.settings.origins:
         app.add_middleware(
-            CORSMiddleware, allow_origins=list(server.settings.origins), allow_headers=["*"]
+            CORSMiddleware,
+            allow_origins=list(server.settings.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["Retry-After"],
         )
     paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
     app.add_middleware(Guard, metrics=server.metrics, routes=["/", "/openapi.json", *paths])

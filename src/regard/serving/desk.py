@@ -12,7 +12,7 @@ from regard.recipes.loaded import LoadedTranslator
 from regard.recipes.sentence_cache import SENTENCE_ERRORS
 from regard.recipes.translation import Translation
 from regard.serving.attend import look
-from regard.serving.errors import BusyError
+from regard.serving.errors import BusyError, bad_request
 from regard.serving.gather import Found, Gatherer, Item, Manner
 from regard.serving.greedy_stream import NobodyListensError, write_greedily
 from regard.serving.question import Question, Task, read_task
@@ -35,6 +35,7 @@ class Desk:
         self.model = model
         self.description = model.description()
         self._settings = settings
+        self._longest = settings.sentence_symbols
         self._views = 0
         self._work: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{model.name}")
@@ -61,9 +62,13 @@ class Desk:
     async def translate(self, texts: Sequence[str], manner: Manner) -> list[Translation]:
         """Translate sentences together with those of other requests."""
         encode = self.model.translator.source_tokenizer.encode
-        return await self.gatherer.translate(
-            [Item(text, len(encode(text)) + 1, manner) for text in texts]
-        )
+        items = [Item(text, len(encode(text)) + 1, manner) for text in texts]
+        longest, most = max((item.tokens - 1 for item in items), default=0), self._longest
+        if longest > most:
+            raise bad_request(
+                f"A sentence has {longest} symbols, more than {most}: split it into shorter ones."
+            )
+        return await self.gatherer.translate(items)
 
     async def look(self, question: Question) -> dict[str, Any]:
         """Return a translation seen from inside."""
@@ -88,6 +93,7 @@ class Desk:
 
         work = asyncio.ensure_future(self._view(write))
         work.add_done_callback(lambda done: heard.put_nowait(None))
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard of
         try:
             while (text := await heard.get()) is not None:
                 yield text
@@ -150,7 +156,7 @@ def _translated(translator: LoadedTranslator, texts: Sequence[str], manner: Mann
             )
         except SENTENCE_ERRORS as error:
             place = places[error.index]
-            wrong[place] = error
+            wrong[place] = bad_request(f"A sentence cannot be translated: {error.problem}.")
             del left[place]
             continue
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from regard.base.shapes import Tensor
 from regard.base.specials import END
@@ -32,7 +33,9 @@ def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[st
     constrained = None
     if task.constraints:
         vocab = translator.target_tokenizer.size
-        constrained = Constrained([task.constraints], limits=limits, vocab=vocab)
+        # What must come somewhere is found by the wider search that follows.
+        asked = replace(task.constraints, required=())
+        constrained = Constrained([asked], limits=limits, vocab=vocab)
     written: list[int] = []
 
     def pick(values: Tensor, numbers: Tensor) -> Tensor:

@@ -193,7 +193,7 @@ def _answer(
     many = isinstance(asked.q, list)
     answer: dict[str, Any] = {"translatedText": [one[0] for one in found] if many else found[0][0]}
     if asked.alternatives:
-        others = [list(dict.fromkeys(one[1:])) for one in found]
+        others = [[text for text in dict.fromkeys(one) if text != one[0]] for one in found]
         answer["alternatives"] = others if many else others[0]
     if guess is not None:
         known = guess.to_dict()

@@ -8,10 +8,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from regard.base.errors import SettingsError
+from regard.serving.slow_clients import PatientProtocol
 
 # Idle connections are kept open for the next request; longer than a proxy keeps its own.
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 1_024
+CONNECTIONS = 2_000
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -36,7 +38,7 @@ def make_server(
     """Return a server that has not begun; `proxies` are trusted to say whom they speak for."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=PatientProtocol,
         ws="none",
         access_log=False,  # it would write query strings; the guard writes a line of its own
         log_level="warning",
@@ -44,6 +46,7 @@ def make_server(
         timeout_graceful_shutdown=int(drain_seconds),
         forwarded_allow_ips=proxies,
         backlog=BACKLOG,
+        limit_concurrency=CONNECTIONS,
         server_header=False,
     )
     return uvicorn.Server(config)

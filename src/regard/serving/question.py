@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
 from regard.base.specials import BEGIN, END, PAD
 from regard.decoding.constraints import Constraints
-from regard.recipes.loaded import LoadedTranslator
-from regard.recipes.text_constraints import ConstraintEncoder, TextConstraints
+from regard.recipes.loaded import LoadedTranslator, Sentence
+from regard.recipes.text_constraints import TextConstraints
 from regard.serving.errors import ApiError, bad_request
 from regard.settings.decoding import DecodingSettings
 
@@ -59,16 +60,15 @@ def read_task(
         raise bad_request(f"beam ({question.beam}) must not exceed {max_beam}.")
     given = question.prefix_tokens
     ended = given is not None and given[-1:] == [END]
-    if given is None:
-        encoder = ConstraintEncoder(translator.target_tokenizer)
-        constraints = encoder.encode(TextConstraints(prefix=question.prefix))
-    else:
+    settings = _settings(translator, question.beam)
+    wishes = TextConstraints(prefix=question.prefix if given is None else "")
+    found = translator.all_constraints([Sentence(text, source, wishes)], settings)
+    constraints = found[0] if found else Constraints()
+    if given is not None:
         ids = given[:-1] if ended else given
         _require_symbols(ids, translator.target_tokenizer.size, most=4 * view_symbols)
-        constraints = Constraints(prefix=tuple(ids))
-    return Task(
-        text, source, _settings(translator, question.beam), constraints, ended, question.top
-    )
+        constraints = replace(constraints, prefix=tuple(ids))
+    return Task(text, source, settings, constraints, ended, question.top)
 
 
 def _settings(translator: LoadedTranslator, beam: int | None) -> DecodingSettings:

@@ -84,7 +84,7 @@ def load_models(
             translator, folder=run, engine=engine, threads=threads, report=report
         )
         shown = example_sentences(data) if examples else ()
-        translator.translate(shown or ["a"])  # so that nobody waits for what is done only once
+        translator.translate(shown[:1] or ["a"])  # so that nobody waits for what is done only once
         models.append(ServedModel(names[number], pair, translator, shown))
     return models
 

@@ -19,6 +19,9 @@ class ServerSettings(Settings):
     body_seconds: float = Field(10.0, gt=0, description="a request must have arrived by then")
     max_characters: int = Field(10_000, ge=1, description="of all texts of one request")
     max_items: int = Field(1_000, ge=1, description="texts in the list of one request")
+    sentence_symbols: int = Field(
+        512, ge=1, description="longest sentence: a longer one would hold up all others"
+    )
     max_alternatives: int = Field(4, ge=0, description="further translations of a text")
     max_beam: int = Field(12, ge=1, description="widest beam that a view may ask for")
     view_symbols: int = Field(160, ge=1, description="longest sentence whose attention is shown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from regard.corpora.documents.html import read_html
 from regard.recipes.segments import LinkedText, SplitSegments, Splitting
 from regard.serving.errors import bad_request
 from regard.serving.languages import Pair
+
+# Line breaks that sentence splitting takes for spaces.
+OTHER_BREAK = re.compile("(\r(?!\n)|[\v\f\x85\u2028\u2029])")
 
 Format = Literal["text", "html"]
 DEEP = "The tags of the text are nested too deeply."
@@ -47,6 +51,9 @@ def prepare(text: str, *, kind: Format, pair: Pair) -> Prepared:
     if kind == "html":
         document = read_html(text, Path("q"), Languages(pair.source, pair.target))
     else:
-        document = Document((Segment(text, hard_breaks=True),))
+        lines = enumerate(OTHER_BREAK.split(text))
+        document = Document(
+            tuple(part if odd % 2 else Segment(part, hard_breaks=True) for odd, part in lines)
+        )
     splitting = Splitting(beyond=0, language=pair.source)
     return Prepared(document, SplitSegments.of(document.segments, splitting))

@@ -1,0 +1,146 @@
+"""What stands around the routes: headers, figures, documentation, keys, and errors of our own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from regard.serving import app as app_module
+from regard.serving.api_page import render
+from regard.serving.limits import Keys
+from regard.serving.served import ServedModel
+
+ASKED = {"q": "badal", "source": "en", "target": "de"}
+
+
+def test_health(client: httpx.Client) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("path", ["/health", "/docs", "/nothing", "/languages"])
+def test_browsers_are_told_to_be_careful(client: httpx.Client, path: str) -> None:
+    headers = client.get(path).headers
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in headers
+
+
+def test_figures_are_counted_by_route(client: httpx.Client) -> None:
+    client.post("/translate", json=ASKED)
+    client.get("/no/such/place")
+    found = client.get("/metrics")
+    assert found.headers["content-type"].startswith("text/plain")
+    assert 'regard_requests_total{route="/translate",status="200"}' in found.text
+    assert 'regard_requests_total{route="other",status="404"}' in found.text
+    assert 'regard_request_seconds_bucket{le="0.1",route="/translate"}' in found.text
+    assert 'regard_queue_sentences{model="attention"} 0.0' in found.text
+    assert 'regard_batch_sentences_bucket{le="64.0",model="attention"}' in found.text
+    assert 'regard_sentences_total{model="attention"}' in found.text
+    assert 'regard_source_tokens_total{model="attention"}' in found.text
+    assert "process_resident_memory_bytes" in found.text
+    assert "/no/such/place" not in found.text
+
+
+def test_the_routes_are_described(client: httpx.Client) -> None:
+    described = client.get("/openapi.json").json()["paths"]
+    assert {"/translate", "/detect", "/languages", "/attend", "/stream", "/models"} <= set(
+        described
+    )
+    page = client.get("/docs").text
+    assert all(path in page for path in described)
+    assert "<code>alternatives</code>" in page
+    assert "string or list of strings" in page
+    assert "http" not in page.replace("https", "http").replace("/openapi.json", "")
+    assert client.get("/docs.css").headers["content-type"].startswith("text/css")
+    assert client.get("/favicon.ico").status_code == 204
+
+
+def test_a_description_cannot_break_its_page() -> None:
+    about = {"summary": "<b>", "description": "&", "requestBody": {"content": {"x": {"schema": {
+        "properties": {"<i>": {"type": "any", "description": "<u>"}, "n": {}}}}}}}  # fmt: skip
+    page = render({"info": {"title": "<script>"}, "paths": {"/<": {"get": about}}})
+    assert not any(tag in page for tag in ("<script>", "<b><b>", "<i>", "<u>", "/<<"))
+
+
+def test_the_page_is_at_the_root(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(app_module, "PAGE", tmp_path)
+    answer = client.get("/")
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "This server has no page; its API is described at /docs."}
+    (tmp_path / "index.html").write_text("<title>page</title>")
+    answer = client.get("/")
+    assert answer.text == "<title>page</title>"
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+def test_keys_are_asked_for(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("alpha\nbeta 1\n")
+    client = start(keys=Keys.read(tmp_path / "keys"))
+    assert client.post("/translate", json=ASKED).status_code == 403
+    assert client.post("/translate", json={**ASKED, "api_key": "x"}).json() == {
+        "error": "Invalid API key"
+    }
+    assert client.post("/translate", json={**ASKED, "api_key": "alpha"}).status_code == 200
+    assert client.post("/translate", json=ASKED, headers={"X-Api-Key": "alpha"}).is_success
+    assert client.post("/detect", json={"q": "a"}).status_code == 403
+    assert client.post("/attend", json={"q": "badal"}).status_code == 403
+    assert client.post("/stream", json={"q": "badal"}).status_code == 403
+    assert client.get("/languages").is_success
+    assert client.get("/frontend/settings").json()["keyRequired"]
+    found = [client.post("/detect", json={"q": "a", "api_key": "beta"}) for _ in range(2)]
+    assert [answer.status_code for answer in found] == [200, 429]
+    assert int(found[1].headers["retry-after"]) > 50
+
+
+def test_addresses_have_a_rate(start: Callable[..., httpx.Client]) -> None:
+    client = start(requests_per_minute=2)
+    found = [client.post("/detect", data={"q": "a"}).status_code for _ in range(3)]
+    assert found == [200, 200, 429]
+    proxied = client.post("/detect", data={"q": "a"}, headers={"X-Forwarded-For": "10.1.2.3"})
+    assert proxied.is_success  # the proxy is on this machine, so it is believed
+
+
+def test_other_sites_may_ask_if_they_are_named(
+    client: httpx.Client, start: Callable[..., httpx.Client]
+) -> None:
+    origin = {"Origin": "https://example.org"}
+    wanted = {**origin, "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in client.get("/health", headers=origin).headers
+    open_client = start(origins=("https://example.org",))
+    for answer in (
+        open_client.get("/health", headers=origin),
+        open_client.options("/translate", headers=wanted),
+        open_client.post("/translate", content=b"{", headers=origin),
+    ):
+        assert answer.headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_an_error_of_our_own_says_nothing_outside(
+    start: Callable[..., httpx.Client],
+    served_models: list[ServedModel],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret text")
+
+    client = start()
+    monkeypatch.setattr(served_models[1].translator, "stream", broken)
+    with caplog.at_level(logging.INFO, logger="regard.serving"):
+        answer = client.post("/translate", json=ASKED)
+        client.get("/health?q=secret")
+    assert (answer.status_code, answer.json()) == (
+        500, {"error": "Something went wrong inside the server."},
+    )  # fmt: skip
+    assert "RuntimeError inside the server" in caplog.text
+    assert "test_app.py" in caplog.text
+    assert "POST /translate 500" in caplog.text
+    assert "secret" not in caplog.text.replace('"the secret text"', "")
+    assert "badal" not in caplog.text

@@ -1,0 +1,51 @@
+"""Which languages a run is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.base.errors import SettingsError
+from regard.serving.languages import Pair, language_name, pair_of, read_pair
+from regard.settings.translation import DataSettings
+
+RUN = Path("runs/mine")
+
+
+@pytest.mark.parametrize(
+    ("files", "pair"),
+    {
+        "the built-in corpus": ((), "en-de"),
+        "endings": (("data/train.en", "data/train.fr"), "en-fr"),
+        "packed": (("train.de.gz", "train.CS.xz"), "de-cs"),
+        "three letters": (("a.ceb", "a.en"), "ceb-en"),
+    }.values(),
+)
+def test_languages_are_seen_from_the_data(files: tuple[str, ...], pair: str) -> None:
+    assert str(pair_of(DataSettings(train=files), run=RUN)) == pair
+
+
+@pytest.mark.parametrize("files", [("train.tsv",), ("a.src", "a.tgt"), ("a.en", "a.txt")])
+def test_where_they_are_not_they_are_asked_for(files: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError, match=r"runs/mine translates.*say it with --pair"):
+        pair_of(DataSettings(train=files), run=RUN)
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [("en-de", Pair("en", "de")), ("zh-Hans:pt_BR", Pair("zh-Hans", "pt_BR"))],
+)
+def test_a_pair_can_be_written(text: str, pair: Pair) -> None:
+    assert read_pair(text) == pair
+
+
+@pytest.mark.parametrize("text", ["", "en", "english-german", "en-", "EN-DE", "en:d"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is no pair of languages: write their codes as en-de"):
+        read_pair(text)
+
+
+def test_languages_have_names() -> None:
+    assert language_name("de") == "German"
+    assert language_name("tlh") == "tlh"

@@ -1,0 +1,138 @@
+"""Under load and at the end: full queues, time limits, clients that leave, and shutting down."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+
+@pytest.fixture
+def pool() -> Any:
+    with ThreadPoolExecutor(8) as found:
+        yield found
+
+
+def post(server: Any, path: str = "/translate", **fields: Any) -> httpx.Response:
+    asked = {"q": "badal kofen", "source": "en", "target": "de", **fields}
+    return httpx.post(server.url + path, json=asked, timeout=30)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that other threads bring about."""
+    for _ in range(1_000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come about")
+
+
+def waiting(server: Any) -> int:
+    return server.app.state.server.desks[0].gatherer.waiting
+
+
+def leave(server: Any, path: str) -> None:
+    """Ask for something, and go before it is answered."""
+    place = urlsplit(server.url)
+    body = b'{"q": "migon", "source": "en", "target": "de"}'
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        if path == "/translate":
+            until(lambda: waiting(server) == 1)
+
+
+def test_a_full_queue_is_busy(gated: Callable[..., Any], pool: ThreadPoolExecutor) -> None:
+    server = gated(queue=2)
+    first = pool.submit(post, server)
+    server.engine.begun.acquire()
+    others = [pool.submit(post, server) for _ in range(2)]
+    until(lambda: waiting(server) == 2)
+    refused = post(server)
+    assert refused.status_code == 429
+    assert refused.json() == {"error": "The server is busy: too much is waiting. Try again."}
+    assert int(refused.headers["retry-after"]) >= 1
+    server.engine.gate.set()
+    for answer in (first, *others):
+        assert answer.result().json() == {"translatedText": "LADAB NEFOK"}
+
+
+def test_more_views_than_can_be_shown(gated: Callable[..., Any], pool: ThreadPoolExecutor) -> None:
+    server = gated(views=1)
+    first = pool.submit(post, server, "/attend")
+    server.engine.begun.acquire()
+    assert post(server, "/attend").status_code == 429
+    assert "event: error" in post(server, "/stream").text
+    server.engine.gate.set()
+    assert first.result().json()["text"] == "LADAB NEFOK"
+
+
+@pytest.mark.parametrize("path", ["/translate", "/attend"])
+def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -> None:
+    server = gated(seconds=0.2)
+    answer = post(server, path)
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "The answer took longer than 0.2 seconds. Try again."}
+    assert answer.headers["retry-after"] == "5"
+
+
+def test_a_stream_that_takes_too_long_says_so(gated: Callable[..., Any]) -> None:
+    text = post(gated(seconds=0.2), "/stream").text
+    assert text.endswith(
+        'data: {"error": "The answer took longer than 0.2 seconds. Try again."}\n\n'
+    )
+
+
+def test_who_leaves_is_not_translated_for(
+    gated: Callable[..., Any], pool: ThreadPoolExecutor
+) -> None:
+    server = gated()
+    first = pool.submit(post, server)
+    server.engine.begun.acquire()
+    leave(server, "/translate")
+    until(lambda: waiting(server) == 0)
+    server.engine.gate.set()
+    assert first.result().status_code == 200
+    assert post(server).status_code == 200
+    assert server.engine.searched == 2
+    assert 'status="499"' in httpx.get(server.url + "/metrics").text
+
+
+def test_who_leaves_a_stream_leaves_the_model_free(gated: Callable[..., Any]) -> None:
+    server = gated()
+    leave(server, "/stream")
+    server.engine.gate.set()
+    assert post(server).json() == {"translatedText": "LADAB NEFOK"}
+
+
+def test_a_server_that_stops_finishes_what_has_begun(
+    gated: Callable[..., Any], pool: ThreadPoolExecutor
+) -> None:
+    server = gated(batch_sentences=1)
+    answers: list[Future[httpx.Response]] = [pool.submit(post, server) for _ in range(3)]
+    server.engine.begun.acquire()
+    until(lambda: waiting(server) == 2)
+    server.stop()
+    with pytest.raises(httpx.ConnectError):  # nobody new is let in
+        for _ in range(1_000):
+            httpx.get(server.url + "/health")
+            time.sleep(0.01)
+    server.engine.gate.set()
+    assert [answer.result().json() for answer in answers] == [{"translatedText": "LADAB NEFOK"}] * 3
+
+
+def test_one_at_a_time(gated: Callable[..., Any], pool: ThreadPoolExecutor) -> None:
+    server = gated(batch_sentences=1)
+    server.engine.gate.set()
+    assert post(server, q=["badal", "kofen", "migon"]).json()["translatedText"] == [
+        "LADAB", "NEFOK", "NOGIM",
+    ]  # fmt: skip
+    assert (
+        'regard_batch_sentences_count{model="gated"} 3.0' in httpx.get(server.url + "/metrics").text
+    )

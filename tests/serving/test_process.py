@@ -1,0 +1,21 @@
+"""Listening."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.base.errors import SettingsError
+from regard.serving.process import listening_socket
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening_socket("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=f"Cannot listen at 127.0.0.1, port {port}: "):
+            listening_socket("127.0.0.1", port)
+
+
+def test_an_address_that_is_not_ours_is_refused() -> None:
+    with pytest.raises(SettingsError, match="Choose another with --host and --port"):
+        listening_socket("203.0.113.7", 0)

@@ -1,0 +1,178 @@
+"""What strangers send: each mistake is answered with a status and a sentence."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from regard.serving import slow_clients
+
+FORM = "application/x-www-form-urlencoded"
+ASKED = {"source": "en", "target": "de"}
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps({**ASKED, **fields}).encode()
+
+
+BAD_BODIES: dict[str, tuple[bytes, str, int, str]] = {
+    "empty": (b"", "application/json", 400, "The request is neither JSON nor a form."),
+    "not JSON": (b"q=", "application/json", 400, "The request is neither JSON nor a form."),
+    "not an object": (b"[1]", "application/json", 400,
+                      'The request must be a JSON object, as {"q": ...}.'),
+    "deep JSON": (b"[" * 50_000, "application/json", 400,
+                  "The request is neither JSON nor a form."),
+    "a huge number": (b"9" * 5_000, "application/json", 400,
+                      "The request is neither JSON nor a form."),
+    "invalid UTF-8": (b'{"q": "\xff"}', "application/json", 400,
+                      "The request is not UTF-8 (byte 7)."),
+    "invalid UTF-8 in a form": (b"q=%ff&source=en&target=de", FORM, 400, "The form is not UTF-8."),
+    "raw invalid UTF-8 in a form": (b"q=\xff", FORM, 400, "The form is not UTF-8."),
+    "too many fields": (b"&".join([b"a=1"] * 5_000) + b"&q=%zz", FORM, 400,
+                        "Invalid request: missing source parameter"),
+    "no boundary": (b"q", "multipart/form-data", 400, "Invalid request: missing q parameter"),
+    "invalid UTF-8 in parts": (
+        b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n\xff\r\n--x--\r\n',
+        "multipart/form-data; boundary=x", 400, "The form is not UTF-8."),
+    "no q": (body(), "application/json", 400, "Invalid request: missing q parameter"),
+    "no source": (b'{"q": "a", "target": "de"}', "application/json", 400,
+                  "Invalid request: missing source parameter"),
+    "no target": (b'{"q": "a", "source": "en"}', "application/json", 400,
+                  "Invalid request: missing target parameter"),
+    "a number": (body(q=5), "application/json", 400,
+                 "Invalid request: q: Input should be a valid string"),
+    "a list in a list": (body(q=[["a"]]), "application/json", 400,
+                         "Invalid request: q: Input should be a valid string"),
+    "an unknown format": (body(q="a", format="pdf"), "application/json", 400,
+                          "Invalid request: format: Input should be 'text' or 'html'"),
+    "negative alternatives": (
+        body(q="a", alternatives=-1), "application/json", 400,
+        "Invalid request: alternatives: Input should be greater than or equal to 0"),
+    "many alternatives": (body(q="a", alternatives=500), "application/json", 400,
+                          "Invalid request: alternatives (500) exceeds the limit (4)"),
+    "a NUL": (body(q="a\0b"), "application/json", 400,
+              "q holds a NUL character, which no text has."),
+    "half a pair": (body(q="\ud800"), "application/json", 400,
+                    "q holds half a surrogate pair, which is no character."),
+    "much text": (body(q="a" * 20_000), "application/json", 400,
+                  "Invalid request: request (20000) exceeds text limit (10000)"),
+    "a megabyte": (body(q="a" * 1_000_000), "application/json", 413,
+                   "The request is larger than 185536 bytes."),
+    "thousands of texts": (body(q=["a"] * 5_000), "application/json", 400,
+                           "Invalid request: the list of 5000 texts exceeds the limit (1000)"),
+    "a long sentence": (body(q="a " * 600), "application/json", 400,
+                        "A sentence has 600 symbols, more than 512: split it into shorter ones."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_a_mistake_is_answered(client: httpx.Client, name: str) -> None:
+    content, kind, status, problem = BAD_BODIES[name]
+    answer = client.post("/translate", content=content, headers={"content-type": kind})
+    assert (answer.status_code, answer.json()) == (status, {"error": problem})
+
+
+def test_a_body_without_a_length_is_cut_off(client: httpx.Client) -> None:
+    answer = client.post("/translate", content=(b"a" * 10_000 for _ in range(100)))
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("depth", [50, 1_500])
+def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) -> None:
+    page = "badal " + "<b>" * depth + "kofen" + "</b>" * depth + " migon"
+    answer = client.post("/translate", content=body(q=page[:10_000], format="html"))
+    if depth == 50:
+        expected = "LADAB " + "<b>" * 50 + "NEFOK" + "</b>" * 50 + " NOGIM"
+        assert answer.json()["translatedText"] == expected
+    else:
+        assert (answer.status_code, answer.json()) == (
+            400, {"error": "The tags of the text are nested too deeply."},
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "problem"),
+    [
+        ({}, 400, "Invalid request: missing q parameter"),
+        ({"q": " "}, 400, "There is nothing to look at: q is empty."),
+        ({"q": "a\0"}, 400, "q holds a NUL character, which no text has."),
+        ({"q": "a", "prefix": "\0"}, 400, "prefix holds a NUL character, which no text has."),
+        ({"q": "a", "model": "x"}, 404,
+         "There is no model 'x'; there are: transformer, attention."),
+        ({"q": "a " * 200}, 413,
+         "The sentence has 200 symbols; attention is shown for at most 160."),
+        ({"q": "a", "beam": 99}, 400, "beam (99) must not exceed 12."),
+        ({"q": "a", "beam": 0}, 400,
+         "Invalid request: beam: Input should be greater than or equal to 1"),
+        ({"q": "a", "top": 99}, 400,
+         "Invalid request: top: Input should be less than or equal to 50"),
+        ({"q": "a", "prefix_tokens": [2]}, 400, "prefix_tokens holds 2"),
+        ({"q": "a", "prefix_tokens": [9_999_999]}, 400, "prefix_tokens holds 9999999"),
+        ({"q": "a", "prefix_tokens": [3, 5]}, 400, "prefix_tokens holds 3"),
+        ({"q": "a", "prefix_tokens": [5] * 700}, 413, "prefix_tokens has 700 ids, more than 640."),
+        ({"q": "a", "prefix_tokens": [5] * 100}, 400, "Sentence 1: "),
+        ({"q": "a", "prefix_tokens": "x"}, 400, "Invalid request: prefix_tokens: Input should be"),
+        ({"q": "a", "prefix": "没有 "}, 400, "The prefix '没有' cannot be written"),
+    ],
+)  # fmt: skip
+def test_a_view_that_cannot_be_shown(
+    client: httpx.Client, fields: dict[str, Any], status: int, problem: str
+) -> None:
+    answer = client.post("/attend", json=fields)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"].startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/translate", 405),
+        ("POST", "/translate_file", 404),
+        ("GET", "/static/../app.py", 404),
+        ("GET", "/static/%2e%2e/app.py", 404),
+        ("GET", "/nothing", 404),
+    ],
+)
+def test_what_is_not_there(client: httpx.Client, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert "error" in answer.json()
+
+
+def test_a_slow_body_is_not_waited_for(start: Callable[..., httpx.Client]) -> None:
+    def slowly() -> Any:
+        yield b'{"q": '
+        time.sleep(0.6)
+        yield b'"a"}'
+
+    answer = start(body_seconds=0.2).post("/translate", content=slowly())
+    assert (answer.status_code, answer.json()) == (
+        408, {"error": "The request did not arrive within 0.2 seconds."},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], [b"GET / HTTP/1.1\r\nHost:"], [b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /hea"]],
+    ids=["nothing", "half a head", "half a second head"],
+)
+def test_a_slow_head_is_not_waited_for(
+    server_url: str, monkeypatch: pytest.MonkeyPatch, said: list[bytes]
+) -> None:
+    monkeypatch.setattr(slow_clients, "HEAD_SECONDS", 0.2)
+    place = urlsplit(server_url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        *whole, half = said or [b""]
+        for request in whole:
+            connection.sendall(request)
+            assert b"200 OK" in connection.recv(4_096)
+        connection.sendall(half)
+        while connection.recv(4_096):  # until the server closes
+            pass
