@@ -11,6 +11,13 @@ export class ServerError extends Error {
   }
 }
 
+let key = null;
+
+/** Send this API key with every translation from now on; it is kept nowhere. */
+export function useKey(given) {
+  key = given;
+}
+
 /** The models that the server has. */
 export async function fetchModels() {
   const response = await ask("models");
@@ -26,7 +33,7 @@ export async function translate(request, { onText, signal }) {
   const response = await ask("stream", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(request),
+    body: JSON.stringify(key ? { ...request, api_key: key } : request),
     signal,
   });
   try {

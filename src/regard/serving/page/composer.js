@@ -65,7 +65,7 @@ export function createComposer({ onChange }) {
     examples.replaceChildren(
       element("span", { class: "caption" }, "Examples"),
       ...model.examples.map((text) => button(text, () => onChange({ q: text }), {
-        lang, dir: "auto", class: "example", "aria-pressed": text === current,
+        lang, dir: "auto", class: "example", "aria-pressed": String(text === current),
       })));
   }
 }

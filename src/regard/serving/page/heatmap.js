@@ -17,6 +17,11 @@ export function createHeatMap({ onPoint }) {
     if (cell) onPoint({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
   });
   picture.addEventListener("pointerleave", () => onPoint(null));
+  // What must be scrolled must be reachable by keyboard; what need not be is no stop for it.
+  new ResizeObserver(() => {
+    picture.toggleAttribute("tabindex", picture.scrollWidth > picture.clientWidth);
+    if (picture.hasAttribute("tabindex")) picture.tabIndex = 0;
+  }).observe(table);
 
   return {
     element: element("div", { class: "map-frame" }, picture, legend),
@@ -40,9 +45,9 @@ export function createHeatMap({ onPoint }) {
     point({ row, column }) {
       table.classList.toggle("pointing", row !== null || column !== null);
       table.classList.toggle("by-row", row !== null);
-      rows.forEach((element_, index) => {
-        element_.classList.toggle("pointed", index === row);
-        [...element_.cells].forEach((cell, place) =>
+      rows.forEach((line, index) => {
+        line.classList.toggle("pointed", index === row);
+        [...line.cells].forEach((cell, place) =>
           cell.classList.toggle("crossed", column !== null && place === column + 1));
       });
       columns.forEach((label, index) => label.classList.toggle("pointed", index === column));

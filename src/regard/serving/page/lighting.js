@@ -1,15 +1,18 @@
-/** Which words light up when one is pointed at, and how that reads as a sentence. */
+/** Which words light up when one is pointed at, and what there is to read about it. */
 
-import { percent } from "./element.js";
+const SLIGHT = 0.01; // weights below are not worth a word
+const MOST = 4;
 
 /**
  * @typedef {{side: string, index: number, column?: number}} Place  a word pointed at, or a cell
  * @typedef {{source: number[] | null, target: number[] | null, row: number | null,
- *   column: number | null, reading: string}} Light  weights of each side's words, 0 to 1
+ *   column: number | null, reading: Reading | null}} Light  weights of each side's words, 0 to 1
+ * @typedef {{label: string, arrow: string, others: {label: string, weight: number}[]}} Reading
+ *   a word and the words that it looks at (←) or that look at it (→), the strongest first
  */
 
 /** No word is lit. @type {Light} */
-export const DARK = Object.freeze({ source: null, target: null, row: null, column: null, reading: "" });
+export const DARK = Object.freeze({ source: null, target: null, row: null, column: null, reading: null });
 
 /**
  * A word of the rows lights what it attends to; a word of the columns lights what attends to it.
@@ -29,7 +32,7 @@ export function lightOf(map, place) {
       column: only ?? null,
       reading: only === undefined
         ? reading(map.rows[place.index], "←", row, map.columns)
-        : `${map.rows[place.index].label} ← ${map.columns[only].label} ${percent(row[only])}`,
+        : reading(map.rows[place.index], "←", [row[only]], [map.columns[only]], 0),
     };
   }
   if (place.side === map.columnSide) {
@@ -44,12 +47,11 @@ export function lightOf(map, place) {
   return DARK;
 }
 
-function reading(unit, arrow, weights, others) {
+function reading(unit, arrow, weights, others, least = SLIGHT) {
   const strongest = weights
     .map((weight, index) => ({ weight, label: others[index].label }))
-    .filter(({ weight }) => weight >= 0.01)
+    .filter(({ weight }) => weight >= least)
     .sort((one, other) => other.weight - one.weight)
-    .slice(0, 4)
-    .map(({ weight, label }) => `${label} ${percent(weight)}`);
-  return `${unit.label} ${arrow} ${strongest.join(", ") || "nothing"}`;
+    .slice(0, MOST);
+  return { label: unit.label, arrow, others: strongest };
 }

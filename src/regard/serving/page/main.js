@@ -62,10 +62,18 @@ function addPane(place) {
   const pane = new Pane({
     onForce: (ids) => force(place, ids),
     onChoose: change,
+    onPoint: (word) => echo(place, word),
     onAnswer: () => { lookAgain(); announce(); },
   });
   panes.push(pane);
   holder.append(pane.element);
+}
+
+/** A source word that is pointed at in one pane lights up in the other too. */
+function echo(place, word) {
+  const answers = panes.map((pane) => pane.answer).filter(Boolean);
+  const isShared = word?.side === "source" && !showsPieces(state, answers);
+  panes[1 - place]?.echo(isShared ? word.index : null);
 }
 
 /** Let the toolbar and all panes show the same layer and head. */

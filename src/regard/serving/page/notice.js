@@ -1,6 +1,9 @@
 /** What went wrong, kindly, with a way on: try again at once, or by itself after a while. */
 
-import { button } from "./element.js";
+import { useKey } from "./api.js";
+import { button, element } from "./element.js";
+
+const REFUSED = [400, 404, 413]; // the same request would be refused again
 
 /**
  * @param {HTMLElement} box  stays hidden while there is nothing to say
@@ -21,9 +24,17 @@ export function createNotice(box) {
     show(error, retry) {
       clear();
       const again = () => { clear(); retry(); };
+      box.hidden = false;
+      if (error.status === 403) {
+        box.append(`${error.message} `, keyForm(again));
+        return;
+      }
+      if (REFUSED.includes(error.status)) {
+        box.append(error.message);
+        return;
+      }
       const remedy = button("Try again", again);
       box.append(`${error.message} `, remedy);
-      box.hidden = false;
       if (!error.retryAfter) return;
       let seconds = Math.min(60, Math.ceil(error.retryAfter));
       const count = () => {
@@ -35,4 +46,16 @@ export function createNotice(box) {
       timer = setInterval(count, 1000);
     },
   };
+}
+
+/** Where a reader gives the key that the server asks for. */
+function keyForm(onGiven) {
+  const key = element("input", { type: "password", autocomplete: "off", "aria-label": "API key", placeholder: "API key" });
+  const form = element("form", {}, key, element("button", { type: "submit" }, "Use it"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    useKey(key.value.trim());
+    onGiven();
+  });
+  return form;
 }

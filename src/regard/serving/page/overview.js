@@ -35,7 +35,7 @@ export function createOverview({ onChoose }) {
           const isChosen = chosen.layer === place && chosen.head === head;
           return button(canvas, () => onChoose({ layer: `${place + 1}`, head: `${head + 1}` }), {
             "aria-label": `Layer ${place + 1}, head ${head + 1}`,
-            "aria-pressed": isChosen,
+            "aria-pressed": String(isChosen),
           });
         }))));
       paint();

@@ -9,18 +9,20 @@ import { createNotice } from "./notice.js";
 import { joinTokens } from "./tree.js";
 import { Viewer } from "./viewer.js";
 
+const LONG = 24; // pieces of a sentence whose heat map wants the whole width
 const NOTHING = { key: "", q: "", forced: [], abort: new AbortController() };
 
 export class Pane {
   /**
    * @param {{onForce: (ids: number[] | null) => void, onChoose: (choice: object) => void,
-   *   onAnswer: () => void}} options  `onForce` hears the ids that the translation shall begin
-   *   with, null to take the last ones back; `onAnswer` that there is something new to look at
+   *   onPoint: (place: object | null) => void, onAnswer: () => void}} options  `onForce` hears the
+   *   ids that the translation shall begin with, null to take the last ones back; `onPoint` the
+   *   word that is lit; `onAnswer` that there is something new to look at
    */
-  constructor({ onForce, onChoose, onAnswer }) {
+  constructor({ onForce, onChoose, onPoint, onAnswer }) {
     this.onForce = onForce;
     this.onAnswer = onAnswer;
-    this.viewer = new Viewer({ onChoose, onSelect: () => this.#showAlternatives() });
+    this.viewer = new Viewer({ onChoose, onPoint, onSelect: () => this.#showAlternatives() });
     this.alternatives = createAlternatives({
       onForce: (step, id) =>
         onForce([...this.answer.steps.slice(0, step).map((each) => each.id), id]),
@@ -30,6 +32,7 @@ export class Pane {
     this.title = element("h2");
     this.facts = element("p", { class: "facts" });
     this.forced = element("p", { class: "forced", hidden: true });
+    this.contrast = element("p", { class: "hint", hidden: true }, "In blue: words that the other has not.");
     this.#compose();
     this.model = null;
     this.answer = null;
@@ -43,7 +46,7 @@ export class Pane {
       element("div", { class: "reader" },
         element("h3", {}, "Source"), viewer.rows.source.element,
         element("h3", {}, "Translation"), viewer.rows.target.element,
-        this.forced, viewer.reading, viewer.blind, this.alternatives.element),
+        this.contrast, this.forced, viewer.reading, viewer.blind, this.alternatives.element),
       element("div", { class: "maps" }, viewer.attention, viewer.overview.element),
       this.beam.element);
     this.element = element("section", { class: "pane" },
@@ -91,7 +94,7 @@ export class Pane {
   #write(text) {
     this.body.hidden = false;
     this.body.classList.add("writing");
-    this.viewer.write(text, this.model);
+    this.viewer.write(this.wanted.q, text, this.model);
   }
 
   #showAnswer(answer) {
@@ -141,11 +144,19 @@ export class Pane {
     if (!this.answer || this.element.hasAttribute("aria-busy")) this.drawn = "";
     else if (drawn !== this.drawn) {
       this.drawn = drawn; // drawing again would lose the pointer and the focus for nothing
+      this.contrast.hidden = different.length === 0;
+      this.body.classList.toggle("long", this.answer.source.tokens.length > LONG);
       const last = this.wanted.forced.length - 1;
       this.viewer.show(this.answer, this.model, look, (unit, index) =>
         `${unit.pieces.includes(last) ? "forced-word" : ""} ${different.includes(index) ? "different" : ""}`);
       this.#showAlternatives();
     }
+  }
+
+  /** Light a source word up because it was pointed at elsewhere; null for none. */
+  echo(index) {
+    const place = index === null ? null : { side: "source", index };
+    if (this.answer) this.viewer.point(place && index < this.viewer.units.source.length ? place : null);
   }
 
   /** Stop what is under way and leave the page. */

@@ -44,9 +44,9 @@ export function createToolbar({ onChange }) {
       const headCount = Math.max(0, ...layers.flat().map((each) => each.length));
       const cut = answers.some(({ source, target }) => [source, target].some(isCut));
       fill(view, views.map((name) => [name, VIEWS[name]]), state.view);
-      fill(layer, [...numbers(layerCount), ["mean", "mean of all"]],
+      fill(layer, [...numbers(layerCount), ["mean", "mean"]],
         state.layer === "mean" ? "mean" : `${Math.min(Number(state.layer) || layerCount, layerCount)}`);
-      fill(head, [["mean", "mean of all"], ...numbers(headCount)],
+      fill(head, [["mean", "mean"], ...numbers(headCount)],
         state.head === "mean" ? "mean" : `${Math.min(Number(state.head), headCount)}`);
       pieces.checked = showsPieces(state, answers);
       const offered = [views.length > 1, layerCount > 1, headCount > 1, cut];

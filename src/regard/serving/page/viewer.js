@@ -14,22 +14,24 @@ const BLIND = "This model has no attention: it reads the whole sentence into one
 
 export class Viewer {
   /**
-   * @param {{onSelect: () => void, onChoose: (choice: object) => void}} options  `onSelect` hears
-   *   that another word is chosen, `onChoose` a layer and a head
+   * @param {{onSelect: () => void, onPoint: (place: object | null) => void,
+   *   onChoose: (choice: object) => void}} options  `onSelect` hears that another word is chosen,
+   *   `onPoint` the place that is lit, `onChoose` a layer and a head
    */
-  constructor({ onSelect, onChoose }) {
+  constructor({ onSelect, onPoint, onChoose }) {
     this.onSelect = onSelect;
+    this.onPoint = onPoint;
     this.rows = {
       source: this.#row("source", "Source words"),
       target: this.#row("target", "Words of the translation"),
     };
     this.heatMap = createHeatMap({
-      onPoint: (cell) => this.point(cell && {
+      onPoint: (cell) => this.#pointed(cell && {
         side: this.map.rowSide, index: cell.row, column: cell.column,
       }),
     });
     this.overview = createOverview({ onChoose });
-    this.reading = element("p", { class: "reading", dir: "auto" });
+    this.reading = element("p", { class: "reading" });
     this.blind = element("p", { class: "hint", hidden: true }, BLIND);
     this.attention = element("section", { class: "attention" },
       element("h3", {}, "Attention"), this.heatMap.element);
@@ -42,7 +44,7 @@ export class Viewer {
   #row(side, label) {
     return createWordRow({
       label,
-      onPoint: (index) => this.point(index === null ? null : { side, index }),
+      onPoint: (index) => this.#pointed(index === null ? null : { side, index }),
       onSelect: (index) => this.select(index === null ? null : { side, index }),
     });
   }
@@ -54,6 +56,7 @@ export class Viewer {
   show(answer, model, look, classOf) {
     if (answer !== this.answer || look.byPiece !== this.byPiece) this.selected = null;
     this.answer = answer;
+    this.written = null;
     this.byPiece = look.byPiece;
     this.map = shownMap(answer, look);
     this.units = {
@@ -88,8 +91,17 @@ export class Viewer {
   }
 
   /** Show a translation that is still being written. */
-  write(text, model) {
-    this.rows.target.write(text, languageTag(model.target));
+  write(source, text, model) {
+    if (source !== this.written) {
+      this.rows.source.write(source, { lang: languageTag(model.source), unfinished: false });
+    }
+    this.written = source;
+    this.rows.target.write(text, { lang: languageTag(model.target) });
+  }
+
+  #pointed(place) {
+    this.point(place);
+    this.onPoint(place ?? this.selected);
   }
 
   /** Light up what belongs to a place; without one, what belongs to the chosen word. */
@@ -104,14 +116,14 @@ export class Viewer {
       });
     }
     this.heatMap.point(light);
-    this.reading.textContent = light.reading;
+    this.reading.replaceChildren(...(light.reading ? readingOf(light.reading) : []));
   }
 
   /** Choose a word, so that it stays lit; the same word again, or null, lets go of it. */
   select(place) {
     const again = place?.side === this.selected?.side && place?.index === this.selected?.index;
     this.selected = again ? null : place;
-    this.point(null);
+    this.#pointed(null);
     this.onSelect();
   }
 
@@ -139,4 +151,12 @@ export class Viewer {
   certainty(unit) {
     return Math.min(...unit.pieces.map((piece) => this.answer.steps[piece].probability));
   }
+}
+
+/** "alte ← old 96 %, dog 4 %"; words of any direction keep to themselves. */
+function readingOf({ label, arrow, others }) {
+  const named = others.flatMap((other, place) => [
+    place > 0 ? ", " : "", element("bdi", {}, other.label), ` ${percent(other.weight)}`,
+  ]);
+  return [element("bdi", {}, label), ` ${arrow} `, ...(named.length > 0 ? named : ["nothing"])];
 }

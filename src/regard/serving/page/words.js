@@ -62,13 +62,13 @@ export function createWordRow({ label, onPoint, onSelect }) {
       row.replaceChildren(...words);
       if (at >= 0) moveTo(at); // the words are new, but the reader has not moved
     },
-    /** Show a text that is still being written. */
-    write(text, lang) {
+    /** Show a text whose pieces are not known yet; a caret says that it is unfinished. */
+    write(text, { lang, unfinished = true }) {
       words = [];
       setLanguage(row, lang);
       row.replaceChildren(
         ...text.split(/\s+/).filter(Boolean).map((word) => element("span", { class: "word" }, word)),
-        element("span", { class: "caret", "aria-hidden": "true" }),
+        ...(unfinished ? [element("span", { class: "caret", "aria-hidden": "true" })] : []),
       );
     },
     /** Light each word by its weight, as a share of the most; null puts the lights out. */
