@@ -87,7 +87,7 @@ def test_a_hover_map_carries_weights_and_words():
 
 def test_long_sentences_get_small_cells():
     words = [f"w{number}" for number in range(30)]
-    assert 'class="grid many"' in HoverMap(words, ["a"], np.ones((1, 30)), "").to_html(1)
+    assert 'class="grid many" ' in HoverMap(words, ["a"], np.ones((1, 30)), "").to_html(1)
 
 
 def test_a_hover_map_must_fit_its_words():
@@ -115,5 +115,7 @@ def test_a_note_stands_beside_the_source():
 
 def test_columns_of_a_right_to_left_source_run_from_the_right():
     weights = np.eye(2)
-    assert 'class="grid" dir="rtl"' in HoverMap(["כלב", "לא"], ["a", "b"], weights, "").to_html(1)
-    assert 'class="grid">' in HoverMap(["dog", "no"], ["כ", "ל"], weights, "").to_html(1)
+    assert 'aria-label="heat map" dir="rtl"' in HoverMap(
+        ["כלב", "לא"], ["a", "b"], weights, ""
+    ).to_html(1)
+    assert 'aria-label="heat map">' in HoverMap(["dog", "no"], ["כ", "ל"], weights, "").to_html(1)

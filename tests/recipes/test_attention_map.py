@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from regard.recipes.attention_map import AttentionMap
@@ -31,3 +33,15 @@ def test_to_dict_has_labels_and_rounded_weights() -> None:
     plain = MAP.to_dict()
     assert plain["source"] == ["it", "un", "tied", "</s>"]
     assert plain["weights"][0] == [0.7, 0.1, 0.1, 0.1]
+
+
+def test_it_shows_itself_in_a_notebook() -> None:
+    shown = MAP._repr_html_()
+    assert "tied" in shown
+    assert 'aria-label="attention heat map"' in shown
+
+
+def test_the_suffix_chooses_between_picture_and_data(tmp_path: Path) -> None:
+    assert MAP.plot(tmp_path / "map.csv").read_text().startswith(",it,un,tied,</s>")
+    assert "tied" in MAP.plot(tmp_path / "map.svg").read_text()
+    assert MAP.plot().axes

@@ -22,6 +22,7 @@ def test_each_label_has_a_score_of_its_own() -> None:
     a, b, never = score.by_label()
     assert (a.label, a.examples, a.precision, a.recall) == ("a", 1, 50.0, 100.0)
     assert a.f1 == pytest.approx(200 / 3)
+    assert "<b>accuracy 75.0%, macro-F1 0.733</b> of 4 examples" in score._repr_html_()
     assert (b.precision, b.recall) == (100.0, pytest.approx(200 / 3))
     assert (never.examples, never.precision, never.recall, never.f1) == (0, None, None, None)
 

@@ -17,6 +17,7 @@ def test_errors_stand_beside_those_of_the_last_value() -> None:
     assert score.naive_mse == pytest.approx((1 + 4 + 0 + 0) / 4)
     assert score.windows == 2
     assert score.rmse == pytest.approx(10.0)
+    assert score._repr_html_() == "<b>MSE 1</b>, of the naive forecast 1.25; 2 windows"
     assert score.to_dict() == {
         "mse": score.mse,
         "naive_mse": score.naive_mse,

@@ -6,7 +6,7 @@ import hashlib
 
 from regard.pictures.inline_svg import inline_svg
 from regard.pictures.labelled_map import plain_text
-from regard.pictures.sections import Table, escaped
+from regard.pictures.sections import escaped
 
 # A notebook has no style sheet of ours: greys that can be read on white and on black.
 COLOURS = "--faint:#7d8590;--line:rgba(128,128,128,.35)"
@@ -27,8 +27,3 @@ def notebook_lines(*lines: tuple[str, str]) -> str:
         for name, text in lines
     )
     return f'<div style="line-height:1.6">{rows}</div>'
-
-
-def notebook_table(table: Table) -> str:
-    """Return a table as the notebook itself shows tables."""
-    return f'<div style="{COLOURS};overflow-x:auto">{table.to_html(1)}</div>'

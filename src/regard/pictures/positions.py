@@ -86,7 +86,7 @@ def _vectors(vectors: np.ndarray, places: Sequence[int], what: str, title: str |
     left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
     limit = float(np.abs(vectors).max()) or 1.0
     ends = (places[0] - 0.5, places[-1] + 0.5)
-    _image(left, vectors, limit, (0, vectors.shape[1]), ends)
+    _image(left, vectors, limit, (0.0, float(vectors.shape[1])), ends)
     left.set_xlabel("dimension")
     left.set_ylabel(what)
     lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

@@ -49,3 +49,12 @@ for (const map of document.querySelectorAll(".hover-map")) {
   map.addEventListener("pointerleave", leave);
   map.addEventListener("focusout", clear);
 }
+
+// What is wider than the page can be scrolled with the keyboard as well, while it is wider.
+const scrolled = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const wide of document.querySelectorAll(".table, .grid")) scrolled.observe(wide);

@@ -80,7 +80,8 @@ class Table:
             for row in self.rows
         )
         return (
-            f'<div class="table"><table><caption>{escaped(self.caption)}</caption>\n'
+            f'<div class="table" role="group" aria-label="{escaped(self.caption)}">'
+            f"<table><caption>{escaped(self.caption)}</caption>\n"
             f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
         )
 
@@ -175,7 +176,7 @@ class HoverMap:
             f"{_line('source', _source_words(source))}\n{_line('target', _target_words(target))}\n"
             '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
             "the Tab key, to see what it attends to.</p>\n"
-            f'<div class="grid{many}"{_direction(drawn.source)}>'
+            f'<div class="grid{many}" role="group" aria-label="heat map"{_direction(drawn.source)}>'
             f"{_grid(source, target, rounded, drawn.limit)}</div>\n</figure>"
         )
 

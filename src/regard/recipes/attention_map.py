@@ -56,15 +56,26 @@ class AttentionMap:
             "weights": [[round(float(w), 6) for w in row] for row in self.weights],
         }
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the heat map."""
+        from regard.pictures.heat_map import heat_map_svg
+        from regard.pictures.notebook import notebook_picture
+
+        drawn = heat_map_svg(self.weights, source=self.source, target=self.target)
+        return notebook_picture(drawn, label="attention heat map")
+
     def plot(self, path: str | Path | None = None, *, title: str | None = None) -> Any:
-        """Draw the heat map to a file (PNG, SVG, PDF), or return a figure for a notebook."""
-        from regard.pictures.heat_map import draw_heat_map, heat_map_figure
+        """Draw the heat map to a file (PNG, SVG, PDF), or return a figure for a notebook.
+
+        A file that ends in .csv or .json gets the weights.
+        """
+        from regard.pictures.heat_map import heat_map_figure, write_map
 
         if path is None:
             return heat_map_figure(
                 self.weights, source=self.source, target=self.target, title=title
             )
-        draw_heat_map(
+        write_map(
             self.weights, source=self.source, target=self.target, path=Path(path), title=title
         )
         return Path(path)

@@ -26,6 +26,17 @@ class Evaluation:
     pairs: list[SentencePair]
     translations: list[Translation]
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the scores, and BLEU by the length of the sentence."""
+        from regard.pictures.curves import length_curves_svg
+        from regard.pictures.notebook import notebook_picture
+
+        scores = [self.bleu, self.chrf, *([self.alignment] if self.alignment else [])]
+        drawn = length_curves_svg({"BLEU": self.bands})
+        return "<br>".join(score._repr_html_() for score in scores) + notebook_picture(
+            drawn, label="BLEU by the length of the source sentence"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain values; the translations are left out."""
         return {

@@ -121,7 +121,9 @@ def positions_of(
     if kind == OWN:
         kind = has
     require_known(kind, (*KINDS, "none"), what="kind of positions")
-    if kind == "none" or (kind in LEARNED and kind != has):
+    if kind == "none":
+        raise SettingsError(f"The model of {run} has no positional encoding to look at.")
+    if kind in LEARNED and kind != has:
         raise SettingsError(f"The model of {run} has no {kind} positions; its kind is {has!r}.")
     return KINDS[kind](
         Subject(

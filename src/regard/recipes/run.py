@@ -78,6 +78,12 @@ class Run:
         """Record the recipe that a resumed training goes on with."""
         (self.folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: what was trained, how it learned and what the test found."""
+        from regard.recipes.run_page import run_html
+
+        return run_html(self)
+
     @property
     def metrics(self) -> Path:
         """The course of the training, a line of JSON a row."""

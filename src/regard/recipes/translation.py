@@ -26,6 +26,15 @@ class Translation:
             raise RegardError("This translation was made without attention.")
         return self.attention.by_word(self.source, self.text)
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: both sentences, the alternatives, and what was attended to."""
+        from regard.pictures.notebook import notebook_lines
+
+        others = [(f"{other.score:.3f}", other.text) for other in self.alternatives]
+        lines = notebook_lines(("source", self.source), (f"{self.score:.3f}", self.text), *others)
+        drawn = self.attention is not None and self.source.split() and self.text.split()
+        return lines + (self.by_word()._repr_html_() if drawn else "")
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {

@@ -45,6 +45,13 @@ class ClassificationScore:
         occurs = sums > 0
         return float(np.mean(2 * right[occurs] / sums[occurs])) if occurs.any() else 0.0
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, in one line."""
+        return (
+            f"<b>accuracy {self.accuracy:.1%}, macro-F1 {self.macro_f1:.3f}</b> "
+            f"of {self.examples:,} examples with {len(self.labels)} labels"
+        )
+
     def by_label(self) -> list[LabelScore]:
         """Return the score of each label."""
         found = []

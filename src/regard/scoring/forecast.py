@@ -31,6 +31,13 @@ class ForecastScore:
         """The typical error of the naive forecast in the units of the series."""
         return float(np.sqrt(self.naive_mse)) * self.unit
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, in one line."""
+        return (
+            f"<b>MSE {self.mse:.4g}</b>, of the naive forecast {self.naive_mse:.4g}; "
+            f"{self.windows:,} windows"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {**asdict(self), "rmse": self.rmse, "naive_rmse": self.naive_rmse}

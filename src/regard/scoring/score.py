@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 
@@ -27,6 +28,11 @@ class Score:
             "signature": self.signature,
             "detail": dict(self.detail),
         }
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the number, and small below it how it was measured."""
+        name, signature = escape(self.name), escape(self.signature)
+        return f"<b>{name} {self.value:.2f}</b><br><small><code>{signature}</code></small>"
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value:.2f} ({self.signature})"
