@@ -44,6 +44,7 @@ def test_it_leaves_three_runs_and_a_report(demo_folder: Path) -> None:
         assert part in page
     for name in MODELS:
         assert f"How {name} was made" in page
+        assert f"How {name} was made" in (demo_folder / name / "report.html").read_text()
 
 
 def test_a_second_call_shows_the_same_without_training(

@@ -119,3 +119,11 @@ def test_columns_of_a_right_to_left_source_run_from_the_right():
         ["כלב", "לא"], ["a", "b"], weights, ""
     ).to_html(1)
     assert 'aria-label="heat map">' in HoverMap(["dog", "no"], ["כ", "ל"], weights, "").to_html(1)
+
+
+def test_words_stand_in_the_order_of_their_script():
+    written = HoverMap(["dog", "猫"], ["כ", "ל"], np.eye(2), "").to_html(1)
+    source, target = re.findall(r'<span class="side">\w+</span><div([^>]*)>', written)
+    assert (source, target) == ("", ' dir="rtl"')
+    assert '<span dir="auto">dog</span>' in written
+    assert '<span dir="auto" class="upright">猫</span>' in written

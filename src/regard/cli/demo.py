@@ -58,6 +58,7 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
     from regard.cli.display import TrainingDisplay, waiting
     from regard.recipes.catalog import find_recipe
     from regard.recipes.data import read_splits
+    from regard.recipes.report import report_runs
     from regard.recipes.resume import finish_or_start, limits_of
     from regard.recipes.translate import tested, train_translator
     from regard.settings.schema import expect
@@ -77,6 +78,7 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
             result = train_translator(recipe, run, splits=splits, observers=[display])
         with waiting(console, "Testing ..."):
             trained[name] = tested(result, splits.test)
+            report_runs({name: trained[name]}, run.folder / "report.html", title=recipe.title)
     return trained
 
 

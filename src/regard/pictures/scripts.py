@@ -56,6 +56,11 @@ def with_direction(text: str) -> str:
     return f"{RIGHT_TO_LEFT_MARK}{text}{RIGHT_TO_LEFT_MARK}"
 
 
+def is_wide(letter: str) -> bool:
+    """Return whether a character takes the room of two letters and stands upright in columns."""
+    return unicodedata.east_asian_width(letter) in ("W", "F")
+
+
 def script_of(letter: str) -> Script:
     """Return the script of a character."""
     name = unicodedata.name(letter, "")

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from regard.base.errors import RegardError
 from regard.pictures.inline_svg import inline_svg
 from regard.pictures.labelled_map import labelled_map, plain_text, readable_label
-from regard.pictures.scripts import reads_right_to_left
+from regard.pictures.scripts import is_wide, reads_right_to_left
 
 Value: TypeAlias = str | int | float | None
 
@@ -173,7 +173,8 @@ class HoverMap:
         return (
             f'<figure class="hover-map" data-weights="{html.escape(json.dumps(rounded))}">\n'
             f"<figcaption>{escaped(self.caption)}</figcaption>\n"
-            f"{_line('source', _source_words(source))}\n{_line('target', _target_words(target))}\n"
+            f"{_line('source', _source_words(source), _direction(drawn.source))}\n"
+            f"{_line('target', _target_words(target), _direction(drawn.target))}\n"
             '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
             "the Tab key, to see what it attends to.</p>\n"
             f'<div class="grid{many}" role="group" aria-label="heat map"{_direction(drawn.source)}>'
@@ -205,8 +206,8 @@ def escaped(text: str) -> str:
     return html.escape(plain_text(text), quote=True)
 
 
-def _line(side: str, words: str) -> str:
-    return f'<div class="words"><span class="side">{side}</span><div dir="auto">{words}</div></div>'
+def _line(side: str, words: str, direction: str) -> str:
+    return f'<div class="words"><span class="side">{side}</span><div{direction}>{words}</div></div>'
 
 
 def _direction(words: Sequence[str]) -> str:
@@ -229,9 +230,9 @@ def _grid(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]], limit: float
 ) -> str:
     """Return the heat map; a cell's weight is handed to the style sheet as `--w`."""
-    head = "".join(f"<th><span>{word}</span></th>" for word in source)
+    head = "".join(f'<th><span dir="auto"{_posture(word)}>{word}</span></th>' for word in source)
     rows = "\n".join(
-        f'<tr data-target="{row}"><th>{word}</th>'
+        f'<tr data-target="{row}"><th><bdi>{word}</bdi></th>'
         + "".join(
             f'<td style="--w:{min(1.0, max(0.0, weight / limit)):.3g}"></td>'
             for weight in weights[row]
@@ -243,6 +244,11 @@ def _grid(
         '<table aria-hidden="true">'  # the words above say the same to a screen reader
         f"<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
     )
+
+
+def _posture(word: str) -> str:
+    """Return what keeps Chinese and the like on its feet over a narrow column."""
+    return ' class="upright"' if any(is_wide(letter) for letter in word) else ""
 
 
 def _compared(output: str, reference: str) -> str:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from regard.pictures.labelled_map import readable_label
+from regard.pictures.scripts import is_wide
 
 WORD_GAP = 2  # letters between words
 INCHES_A_LETTER = 0.095
@@ -24,9 +25,5 @@ def word_centres(words: Sequence[str]) -> tuple[list[float], float]:
 def label_width(label: str) -> int:
     """Return how wide a label is drawn; a Chinese character takes the room of two letters."""
     return sum(
-        0 if unicodedata.combining(letter) else 2 if _is_wide(letter) else 1 for letter in label
+        0 if unicodedata.combining(letter) else 2 if is_wide(letter) else 1 for letter in label
     )
-
-
-def _is_wide(letter: str) -> bool:
-    return unicodedata.east_asian_width(letter) in ("W", "F")
