@@ -47,6 +47,25 @@ def test_the_run_has_a_report(trained: Path) -> None:
         assert part in page
 
 
+def test_a_report_does_without_heads_that_are_not_there(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.base.errors import RegardError
+    from regard.recipes.language_model_report import _looks
+    from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
+    from regard.recipes.pretrain import TrainedLanguageModel
+    from regard.recipes.run import Run
+
+    found = TrainedLanguageModel(Run.open(trained), load_language_model(trained), {})
+    assert len(list(_looks(found, "the cat"))) == 2
+
+    def refuse(*_: object) -> None:
+        raise RegardError("This model has no attention heads; only a Transformer has them.")
+
+    monkeypatch.setattr(LoadedLanguageModel, "heads", refuse)
+    assert list(_looks(found, "the cat")) == []
+
+
 def test_a_mistake_leaves_no_folder(refuse: Any, tmp_path: Path) -> None:
     assert "set data.text=FILE" in refuse("train", "gpt-nano", "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()

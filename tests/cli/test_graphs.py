@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.base.errors import SettingsError
 from regard.cli.app import main
+from regard.recipes import node_report
+from regard.recipes.classify_nodes import load_node_classifier
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +66,21 @@ def test_the_run_has_a_report(run: Path) -> None:
     page = (run / "report.html").read_text(encoding="utf-8")
     for part in ("over 2 seeds", "Which label is taken for which", "The nodes by", "Recipe"):
         assert part in page
+
+
+def test_a_report_does_without_points_that_cannot_be_drawn(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_node_classifier(run)
+    assert len(list(node_report._points(loaded))) == 2
+
+    def refuse(*_: object, **__: object) -> str:
+        raise SettingsError("no scikit-learn")
+
+    monkeypatch.setattr(node_report, "embeddings_svg", refuse)
+    assert list(node_report._points(loaded)) == []
+    monkeypatch.setattr(node_report, "MOST_POINTS", 3)
+    assert list(node_report._points(loaded)) == []
 
 
 def test_a_node_is_drawn(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

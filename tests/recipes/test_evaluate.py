@@ -79,3 +79,11 @@ def test_aligning_what_the_model_says_gives_the_attention_of_its_search(
 def test_a_model_without_attention_cannot_align(plain_model: LoadedTranslator) -> None:
     with pytest.raises(RegardError, match="no attention to align by"):
         align(plain_model, [SentencePair("badal", "LADAB")])
+
+
+def test_a_test_shows_itself_in_a_notebook(
+    model: LoadedTranslator, pairs: list[SentencePair]
+) -> None:
+    shown = evaluate(model, pairs[:5])._repr_html_()
+    for part in ("BLEU", "chrF", "AER", "tok:13a", "words in the source sentence"):
+        assert part in shown
