@@ -18,7 +18,13 @@ from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.run import Run
 from regard.recipes.speeds import speed_ratio, speeds_in_turn, spread_sample
 from regard.scoring.bleu import require_tokenizer
-from regard.scoring.bootstrap import PairedResult, SureBand, paired_bootstrap, sure_bands
+from regard.scoring.bootstrap import (
+    SAMPLES,
+    PairedResult,
+    SureBand,
+    paired_bootstrap,
+    sure_bands,
+)
 from regard.settings.suggest import require_known
 from regard.settings.translation import TranslationRecipe
 from regard.training.metrics import read_metrics
@@ -127,12 +133,14 @@ def compare(
     baseline: str | None = None,
     tokenize: str = "13a",
     rounds: int = ROUNDS,
+    samples: int = SAMPLES,
     stage: Stage = in_silence,
 ) -> Comparison:
     """Translate one test set with all runs, and measure what they give.
 
     The test set is that of the runs, unless `test` names two files. Speeds are those of the torch
-    engine on a sample of the test sentences. The baseline is the first run unless it is named.
+    engine on a sample of the test sentences, measured in `rounds`; certainty comes of `samples`
+    resampled test sets. The baseline is the first run unless it is named.
     """
     if len(runs) < 2:
         raise SettingsError(f"A comparison needs two runs or more, not {len(runs)}.")
@@ -152,7 +160,9 @@ def compare(
         sample = spread_sample([pair.source for pair in pairs], TIMED_SENTENCES)
         speeds = speeds_in_turn(models, sample, rounds=rounds)
     with stage("Resampling the test set ..."):
-        sure, paired = _certainty(evaluations, pairs, baseline=baseline, tokenize=tokenize)
+        sure, paired = _certainty(
+            evaluations, pairs, baseline=baseline, tokenize=tokenize, samples=samples
+        )
     contestants = {
         name: Contestant(
             run=Run.open(folder),
@@ -200,12 +210,18 @@ def _certainty(
     *,
     baseline: str,
     tokenize: str,
+    samples: int,
 ) -> tuple[dict[str, list[SureBand]], dict[str, PairedResult]]:
     """Return the intervals of BLEU by length, and the paired test against the baseline."""
     sources, references = [p.source for p in pairs], [p.target for p in pairs]
     outputs = {name: texts_of(each) for name, each in evaluations.items()}
+    paired = paired_bootstrap(
+        outputs, references, baseline=baseline, tokenize=tokenize, samples=samples
+    )
     sure = {
-        name: sure_bands(each.bands, outputs[name], references, sources, tokenize=tokenize)
+        name: sure_bands(
+            each.bands, outputs[name], references, sources, tokenize=tokenize, samples=samples
+        )
         for name, each in evaluations.items()
     }
-    return sure, paired_bootstrap(outputs, references, baseline=baseline, tokenize=tokenize)
+    return sure, paired

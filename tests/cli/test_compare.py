@@ -1,0 +1,155 @@
+"""Comparisons as a user asks for them, and the story cut short."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from regard.cli.app import main
+from regard.cli.compare import _baseline_name
+from regard.recipes.compare import compare
+from regard.recipes.story import CHAPTERS
+
+QUICK = [
+    "training.steps=4",
+    "training.validate_every=4",
+    "training.validate_sentences=2",
+    "training.checkpoint_every=2",
+    "batches.tokens=300",
+    "decoding.beam=1",
+    "decoding.max_extra=3",
+]
+GRAMMAR = [f"data.grammar.{each}" for each in ("size=60", "valid_size=4", "test_size=8")]
+STORY = [part for setting in (*QUICK, *GRAMMAR) for part in ("--set", setting)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_samples() -> Iterator[None]:
+    """Resample a little: it is the way that is tested here, not the certainty."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick = partial(compare, samples=20, rounds=1)
+        patch.setattr("regard.recipes.compare.compare", quick)
+        patch.setattr("regard.recipes.comparison_report.FIGURES", ("by-length.svg",))
+        yield
+
+
+@pytest.fixture(scope="module")
+def two_runs(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same run at two places."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("first", "second"):
+        shutil.copytree(toy_run, folder / name)
+    return folder / "first", folder / "second"
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("story") / "runs"
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "--story", "--out", str(folder), *STORY])
+    assert stopped.value.code in (0, None)
+    return folder
+
+
+def test_a_table_on_the_terminal_and_a_page(run: Callable, two_runs, tmp_path: Path):
+    answer = run("compare", *two_runs, "--out", tmp_path / "out")
+    assert answer.code == 0
+    for part in ("first", "second", "BLEU", "chrF", "+0.0", "1.00x", "BLEU by words"):
+        assert part in answer.out, part
+    assert (tmp_path / "out" / "comparison.html").is_file()
+
+
+def test_results_as_json_with_a_test_set_and_a_baseline(
+    run: Callable, two_runs, toy_corpus: Path, tmp_path: Path
+):
+    test = (toy_corpus / "valid.src", toy_corpus / "valid.tgt")
+    answer = run("compare", *two_runs, "--test", *test, "--baseline", two_runs[1], "--json",
+                 "--out", tmp_path)  # fmt: skip
+    assert answer.json["baseline"] == "second"
+    assert answer.json["sentences"] == 40
+
+
+def test_a_baseline_is_named_by_its_path_its_folder_or_its_title():
+    runs = {"no attention": Path("out/plain"), "dot attention": Path("out/dot")}
+    for given in ("out/dot", "./out/../out/dot", "dot", "dot attention"):
+        assert _baseline_name(given, runs) == "dot attention"
+    assert _baseline_name("other", runs) == "other"
+    assert _baseline_name(None, runs) is None
+
+
+def test_a_baseline_that_is_not_among_the_runs_joins_them(run: Callable, two_runs, tmp_path: Path):
+    answer = run("compare", two_runs[1], "--baseline", two_runs[0], "--json", "--out", tmp_path)
+    assert list(answer.json["models"]) == ["first", "second"]
+    assert answer.json["baseline"] == "first"
+
+
+def test_mistakes_are_answered_in_a_sentence(refuse: Callable, two_runs, tmp_path: Path):
+    first, second = two_runs
+    assert "two runs or more, or --story" in refuse("compare", first)
+    assert "two runs or more, or --story" in refuse("compare")
+    assert "given more than once" in refuse("compare", first, first)
+    assert "There is no run at" in refuse("compare", first, tmp_path / "no")
+    assert "There is no run at third" in refuse("compare", first, second, "--baseline", "third")
+    assert "--minutes belongs to --story" in refuse("compare", first, second, "--minutes", 1)
+    assert "--set belongs to --story" in refuse("compare", first, second, "--set", "a=1")
+    assert "leave out the folders" in refuse("compare", first, "--story")
+    assert "no such folder" in refuse("compare", "--story", "--data", tmp_path / "no")
+    assert "not of the form" in refuse("compare", "--story", "--data", tmp_path, "--pair", "en")
+
+
+def test_the_story_trains_every_chapter_and_compares_them(story: Path):
+    found = json.loads((story / "comparison.json").read_text(encoding="utf-8"))
+    assert list(found["models"]) == [chapter.title for chapter in CHAPTERS.values()]
+    assert found["baseline"] == "no attention"
+    for name, chapter in CHAPTERS.items():
+        assert (story / name / "best").is_dir()
+        assert found["models"][chapter.title]["updates"] == 4
+    assert found["models"]["no attention"]["alignment_error_rate"] is None
+    assert found["models"]["Transformer"]["alignment_error_rate"] is not None
+
+
+def test_told_again_it_trains_nothing(story: Path, run: Callable, monkeypatch: pytest.MonkeyPatch):
+    two = {name: CHAPTERS[name] for name in ("plain", "additive")}
+    monkeypatch.setattr("regard.recipes.story.CHAPTERS", two)
+    weights = story / "additive" / "best" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    answer = run("compare", "--story", "--out", story, "--baseline", "additive", "--json", *STORY)
+    assert answer.code == 0
+    assert answer.json["baseline"] == "additive attention"
+    assert weights.stat().st_mtime_ns == before
+
+
+def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
+    run: Callable, toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    two = {name: CHAPTERS[name] for name in ("plain", "transformer")}
+    monkeypatch.setattr("regard.recipes.story.CHAPTERS", two)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name in ("train", "valid"):
+        for side, language in (("src", "en"), ("tgt", "de")):
+            shutil.copy(toy_corpus / f"{name}.{side}", corpus / f"{name}.{language}")
+    settings = [part for setting in QUICK for part in ("--set", setting)]
+    answer = run("compare", "--story", "--data", corpus, "--out", tmp_path / "out", "--minutes", 1,
+                 "--test", toy_corpus / "test.src", toy_corpus / "test.tgt", "--json",
+                 *settings)  # fmt: skip
+    assert answer.code == 0, answer.err
+    assert list(answer.json["models"]) == ["no attention", "Transformer"]
+    assert answer.json["sentences"] == 30
+
+
+def test_an_interrupted_story_says_how_to_go_on(
+    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stopped(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regard.cli.several.train_several", stopped)
+    answer = run("compare", "--story", "--out", tmp_path / "out")
+    assert answer.code == 130
+    assert "Give the same command again to continue" in answer.err
