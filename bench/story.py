@@ -1,0 +1,134 @@
+"""The line of the lectures on real text: six translators under one budget, by sentence length.
+
+    python bench/story.py --corpus multi30k [--minutes 20] [--runs FOLDER]
+    python bench/story.py --corpus bible [--minutes 20]
+
+Trains what `regard compare --story` trains, each model for the given minutes on the same pairs with
+the same vocabulary (a stopped training is continued, a finished one is not repeated), and compares
+them on the test part with beam search. multi30k: raw captions, tested on 2016. bible: World English
+Bible to Luther 1912, every 30th verse for the test and the one after it for validation.
+Writes results/story-CORPUS.json and docs/pictures/story-CORPUS.png; with --set nothing is written
+there. The data is $REGARD_DATA/CORPUS, or ../shared/data/CORPUS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from regard.cli.compare import length_table, score_table
+from regard.cli.display import waiting
+from regard.cli.several import train_several
+from regard.corpora.lines import read_lines
+from regard.pictures.comparison import draw_sure_curves
+from regard.recipes.compare import Comparison, compare
+from regard.recipes.comparison_report import write_comparison
+from regard.recipes.corpus_folder import find_corpus
+from regard.recipes.story import CHAPTERS, story_recipes, story_runs
+from result import write_result
+
+DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+TITLES = {
+    "multi30k": "Multi30k, English to German",
+    "bible": "The Bible, English to German",
+}
+EVERY, FIRST = 30, 7  # one verse in 30, from this one on, is for the test
+
+
+def main() -> None:
+    """Train, compare and write result file and figure."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--corpus", choices=list(TITLES), required=True)
+    options.add_argument("--minutes", type=float, default=20.0, help="of training for each model")
+    options.add_argument("--data", type=Path, help="folder of the corpus")
+    options.add_argument("--runs", type=Path, default=Path("runs/bench/story"))
+    options.add_argument("--set", action="append", default=[], help="a setting, key=value")
+    given = options.parse_args()
+    console = Console()
+    runs = given.runs / given.corpus
+    data = given.data or DATA / given.corpus
+    folder = data / "raw" if given.corpus == "multi30k" else bible_parts(data, runs / "data")
+    files = find_corpus(folder, "en-de")
+    recipes = story_recipes(files, minutes=given.minutes, overrides=given.set)
+    train_several(console, recipes, runs)
+    comparison = compare(story_runs(runs), stage=partial(waiting, console))
+    title = TITLES[given.corpus]
+    write_comparison(comparison, runs, title=f"From no attention to the Transformer: {title}")
+    console.print(score_table(comparison), length_table(comparison))
+    figures, notes = figures_of(comparison)
+    print(json.dumps(figures, indent=1))
+    if given.set:
+        return
+    draw_sure_curves(comparison.bands(), PICTURES / f"story-{given.corpus}.png", title=title)
+    notes |= {"threads": torch.get_num_threads(), "training_pairs": pairs_in(files["train"])}
+    path = write_result(
+        f"story-{given.corpus}",
+        figures | {"training_minutes": given.minutes},
+        command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/story.py "
+        f"--corpus {given.corpus} --minutes {given.minutes:g}",
+        notes=notes,
+    )
+    print(f"wrote {path}")
+
+
+def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, object]]:
+    """Return BLEU of each model, overall and by length, and what is worth a note."""
+    figures: dict[str, float] = {}
+    notes: dict[str, object] = {"signatures": comparison.to_dict()["signatures"]}
+    names = {chapter.title: name for name, chapter in CHAPTERS.items()}
+    for title, each in comparison.contestants.items():
+        name = names[title]
+        figures[f"{name}_bleu"] = round(each.evaluation.bleu.value, 2)
+        for band in each.bands:
+            if band.band.score is not None:
+                key = f"{name}_bleu_{band.band.low}_{band.band.high}"
+                figures[key] = round(band.band.score.value, 2)
+        notes[name] = rounded(each.row())
+    first = comparison.first.bands
+    notes["sentences_in_bands"] = {band.band.label: band.band.sentences for band in first}
+    return figures, notes
+
+
+def rounded(row: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return figures as people read them."""
+    return {key: value if value is None else round(value, 3) for key, value in row.items()}
+
+
+def pairs_in(files: tuple[Path, Path]) -> int:
+    """Return how many pairs two line files hold."""
+    return len(read_lines(files[0]))
+
+
+def bible_parts(data: Path, folder: Path) -> Path:
+    """Write the verses that both translations have as train, valid and test; return the folder."""
+    if (folder / "test.de").exists():  # written last
+        return folder
+    names = {"en": "eng-engwebp", "de": "deu-deu1912"}
+    verses = [read_lines(data / f"{name}.txt.gz") for name in names.values()]
+    both = [
+        (source, target)
+        for source, target in zip(*verses, strict=True)
+        if source.strip() and target.strip() and "<range>" not in (source, target)
+    ]
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for number, pair in enumerate(both):
+        part = {FIRST: "test", FIRST + 1: "valid"}.get(number % EVERY, "train")
+        parts[part].append(pair)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, pairs in parts.items():
+        for side, language in enumerate(names):
+            text = "".join(pair[side].strip() + "\n" for pair in pairs)
+            (folder / f"{part}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+if __name__ == "__main__":
+    main()
