@@ -11,7 +11,7 @@ export function languageName(code) {
   }
 }
 
-/** A code that a browser may be told, or null: "src" is no language. */
+/** A code that a browser may be told, or null: "xx" is no language. */
 export function languageTag(code) {
   return languageName(code) === code ? null : code;
 }
