@@ -5,7 +5,7 @@
 Trains twice (a stopped training is continued): on the lower-cased, tokenised text, whose BLEU on
 test 2016 is taken without further tokenisation, and on the raw text, whose BLEU is cased and 13a.
 Checkpoints are averaged, models chosen on the validation part alone, and searched with beam 5.
-Writes results/multi30k-PAIR.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
+Writes results/multi30k-PAIR.json; with `--only tok` it has no figure of the raw text. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from result import write_result
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # Name of the kind of text: what stands between a file's name and its language, BLEU's tokenizer.
 TEXTS = {"tok": (".lc.norm.tok", "none"), "raw": ("", "13a")}
+FIGURES = {"tok": "bleu_tokenised", "raw": "bleu_cased_13a"}
 SETTINGS = [
     "tokenizer.size=10000",
     "training.steps=1000000",
@@ -66,23 +67,21 @@ def main() -> None:
             recipe, given.runs / f"{given.pair}-{text}", tokenize=TEXTS[text][1]
         )
         print(text, scores[text].value, scores[text].signature)
-    if given.only or given.set:
+    if given.only == "raw" or given.set:
         return
-    figures = {
-        "bleu_tokenised": round(scores["tok"].value, 2),
-        "bleu_cased_13a": round(scores["raw"].value, 2),
-        "training_minutes": round(minutes["tok"], 1),
-    }
+    figures = {FIGURES[text]: round(score.value, 2) for text, score in scores.items()}
+    figures["training_minutes"] = round(minutes["tok"], 1)
     notes = {
         "signatures": {text: score.signature for text, score in scores.items()},
-        "training_minutes_raw": round(minutes["raw"], 1),
+        "minutes": {text: round(value, 1) for text, value in minutes.items()},
         "settings": SETTINGS,
         "threads": torch.get_num_threads(),
     }
-    command = (
-        f"python bench/multi30k.py --pair {given.pair}"
-        f" --minutes {limits['tok']:g} --minutes-raw {limits['raw']:g}"
-    )
+    command = f"python bench/multi30k.py --pair {given.pair} --minutes {given.minutes:g}"
+    if given.only:
+        command += f" --only {given.only}"
+    elif given.minutes_raw:
+        command += f" --minutes-raw {given.minutes_raw:g}"
     path = write_result(f"multi30k-{given.pair}", figures, command=command, notes=notes)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
