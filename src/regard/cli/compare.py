@@ -210,17 +210,18 @@ def score_table(comparison: Comparison) -> Table:
 
 
 def length_table(comparison: Comparison) -> Table:
-    """Return BLEU by sentence length, a column a model."""
+    """Return BLEU by the number of source words, a row a model."""
     from rich import box
     from rich.table import Table
 
-    table = Table(title="BLEU by sentence length", title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("words")
-    for name in comparison.contestants:
-        table.add_column(name, justify="right")
-    for row, band in enumerate(comparison.first.bands):
-        scores = [each.bands[row].band.score for each in comparison.contestants.values()]
-        table.add_row(band.band.label, *(_decimal(score and score.value) for score in scores))
+    title = "BLEU by words in the source sentence"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("model", min_width=12)
+    for band in comparison.first.bands:
+        table.add_column(band.band.label, justify="right", no_wrap=True)
+    for name, each in comparison.contestants.items():
+        scores = [band.band.score for band in each.bands]
+        table.add_row(name, *(_decimal(score and score.value) for score in scores))
     return table
 
 

@@ -87,55 +87,50 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
 
 def _scores(comparison: Comparison) -> Iterator[Section]:
     rows, first = comparison.rows(), comparison.first
+    aligned = any(row["alignment_error_rate"] is not None for row in rows)
+    gold = "; alignment error in percent, lower is better" if aligned else ""
     yield Heading(f"Scores on {len(comparison.pairs):,} sentences")
     yield Table(
-        "BLEU and chrF from 0 to 100, higher is better; alignment error in percent, lower is "
-        f"better. Differences are from “{comparison.baseline}”.",
-        ["model", "BLEU", "95 %", "difference", "p", "chrF", "alignment error"],
-        [_score_row(row) for row in rows],
+        f"BLEU and chrF from 0 to 100, higher is better{gold}. Differences are from "
+        f"“{comparison.baseline}”.",
+        ["model", "BLEU", "±", "difference", "p", "chrF", *(["alignment error"] * aligned)],
+        [_score_row(row, aligned=aligned) for row in rows],
     )
     yield Paragraph(
-        "95 %: how far BLEU goes when the test sentences are drawn anew. p: how probable so large "
-        "a difference is by chance alone (paired bootstrap). "
+        "±: how far BLEU goes in 95 % of the cases when the test sentences are drawn anew. p: how "
+        "probable so large a difference is by chance alone (paired bootstrap). "
         f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
     )
     yield Table(
-        "What they cost. Speeds were measured in turn, all with the same engine.",
-        [
-            "model",
-            "parameters",
-            "minutes of training",
-            "updates",
-            "sentences a second",
-            f"times as fast as “{comparison.baseline}”",
-        ],
+        "What they cost. Speeds were measured in turn, all with the same engine; as multiples of "
+        f"“{comparison.baseline}” in the last column.",
+        ["model", "parameters", "minutes of training", "updates", "sentences a second", "×"],
         [_cost_row(row) for row in rows],
     )
 
 
-def _score_row(row: dict[str, Any]) -> list[str | int | float | None]:
+def _score_row(row: dict[str, Any], *, aligned: bool) -> list[str | int | float | None]:
     """Return how good a model is, as the page shows it."""
     p_value = row["p_value"]
     return [
         row["model"],
         row["bleu"],
-        f"±\u00a0{(row['bleu_high'] - row['bleu_low']) / 2:.1f}",
-        None if p_value is None else f"{row['difference']:+.2f}",
+        (row["bleu_high"] - row["bleu_low"]) / 2,
+        None if p_value is None else row["difference"],
         None if p_value is None else f"{p_value:.3f}",
         row["chrf"],
-        row["alignment_error_rate"],
+        *([row["alignment_error_rate"]] * aligned),
     ]
 
 
 def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
     """Return what a model costs, as the page shows it."""
-    minutes = row["training_minutes"]
     return [
         row["model"],
         row["parameters"],
-        None if minutes is None else round(minutes, 2),
+        row["training_minutes"],
         row["updates"],
-        f"{row['sentences_per_second']:.1f}",
+        row["sentences_per_second"],
         row["speed_ratio"],
     ]
 
