@@ -159,6 +159,35 @@ def test_a_sentence_does_not_depend_on_its_neighbours(
     assert together == alone
 
 
+def test_a_few_sentences_are_shared_out_among_the_workers(
+    loaded: LoadedTranslator, engine: CTranslate2Engine, sources: Sources
+) -> None:
+    with converted(loaded, run=None) as folder:
+        pair = CTranslate2Engine(
+            folder,
+            reference=engine.reference,
+            source_tokenizer=loaded.source_tokenizer,
+            target_tokenizer=loaded.target_tokenizer,
+            threads=Threads(2, 1),
+        )
+    sizes = []
+    translator = pair._translator
+
+    class Watched:
+        def translate_batch(self, tokens: Any, *, max_batch_size: int, **options: Any) -> Any:
+            sizes.append(max_batch_size)
+            return translator.translate_batch(tokens, max_batch_size=max_batch_size, **options)
+
+    pair._translator = Watched()
+    asked = decoding(beam=1)
+    for some in ([[5] * 9] * 8, [[5] * 9], sources[:10]):
+        found = [hypotheses[0].tokens for hypotheses in pair.search(some, asked)]
+        assert found == [hypotheses[0].tokens for hypotheses in engine.search(some, asked)]
+    assert sizes[:2] == [40, 10]
+    pair._translate([[5] * 9] * 300, beam_size=1, max_decoding_length=1)
+    assert sizes[-1] == 1_024
+
+
 LACKING: dict[str, tuple[dict[str, Any], str]] = {
     "sampling": ({"method": "sample"}, 'method = "sample"'),
     "risk": ({"method": "mbr"}, 'method = "mbr"'),

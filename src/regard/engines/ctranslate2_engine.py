@@ -186,7 +186,7 @@ class CTranslate2Engine:
         names = self._source_names
         found: list[Any] = self._translator.translate_batch(
             [[names[number] for number in source] for source in sources],
-            max_batch_size=WORKER_TOKENS,
+            max_batch_size=self._share(sources),
             batch_type="tokens",
             max_input_length=0,
             return_end_token=True,
@@ -194,6 +194,12 @@ class CTranslate2Engine:
             **options,
         )
         return found
+
+    def _share(self, sources: Sequence[Sequence[int]]) -> int:
+        """Return the most symbols of a worker's batch; a few sentences are shared out as well."""
+        each = -(-len(sources) // self.threads.workers)
+        longest = max(map(len, sources), default=0) + 1
+        return min(WORKER_TOKENS, each * longest)
 
     def _with_attention(
         self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
