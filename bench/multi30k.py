@@ -5,7 +5,8 @@
 Trains twice (a stopped training is continued): on the lower-cased, tokenised text, whose BLEU on
 test 2016 is taken without further tokenisation, and on the raw text, whose BLEU is cased and 13a.
 Checkpoints are averaged, models chosen on the validation part alone, and searched with beam 5.
-Writes results/multi30k-PAIR.json; with `--only tok` it has no figure of the raw text. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
+Writes results/multi30k-PAIR.json; with `--only tok` it has no figure of the raw text. The data is
+$REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
 
 from __future__ import annotations
