@@ -64,3 +64,16 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(SettingsError, match="pip install 'regard\\[graph\\]'"):
         flattened(np.zeros((3, 2)), method="pca")
+
+
+def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:
+    lines = drawn(tmp_path / "n.csv", [Neighbour("b", 1, 0.5), Neighbour("c", -1, 0.25)])
+    assert lines.splitlines()[0] == "node,class,weight"
+    assert lines.splitlines()[2:] == ["b,dogs,0.5", "c,,0.25"]
+    pytest.importorskip("sklearn")
+    points = np.random.default_rng(0).random((4, 3))
+    path = tmp_path / "e.csv"
+    draw_embeddings(points, labels=np.array([0, 1, -1, 0]), classes=("cats", "dogs"), path=path)
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    assert rows[0] == ["node", "class", "x", "y"]
+    assert [row[1] for row in rows[1:]] == ["cats", "dogs", "", "cats"]

@@ -40,3 +40,10 @@ def test_nothing_to_draw_is_said(tmp_path: Path) -> None:
         draw_ladder([], tmp_path / "x.png")
     with pytest.raises(RegardError, match="no gradients to draw"):
         draw_gradients({"before": {}}, tmp_path / "x.png")
+
+
+def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:
+    draw_ladder([Step("0", "f", 0.5, "n")], tmp_path / "l.csv")
+    assert (tmp_path / "l.csv").read_text() == "label,formula,accuracy,note\n0,f,0.5,n\n"
+    draw_gradients({"before": {"LSTM": [1.0, 0.5]}}, tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().splitlines()[2] == "before,LSTM,1,0.5"

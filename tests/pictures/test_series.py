@@ -46,3 +46,11 @@ def test_only_the_part_that_can_be_seen_is_shown() -> None:
     assert _first_to_show(np.arange(1000.0)) == 1000 - MOST_POINTS
     growing = 2.0 ** np.arange(-99, 1)
     assert 80 < _first_to_show(growing) < 95
+
+
+def test_the_numbers_come_as_a_table_too(tmp_path: Path) -> None:
+    lines = draw(tmp_path / "x.csv", weights=False, joined=True).splitlines()
+    assert lines[0] == "time,series,forecast"
+    assert len(lines) == 81
+    assert lines[60].endswith(",")
+    assert float(lines[61].split(",")[2]) == pytest.approx(np.sin(60) + 0.1)
