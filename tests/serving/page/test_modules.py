@@ -80,6 +80,7 @@ def test_a_state_survives_the_address(module, state):
     [
         (["▁ein", "▁Hu", "nd", "</s>"], "ein Hund"),
         (["ein", "Hund", "</s>"], "ein Hund"),
+        (["er", "sagt", "⁀", ":", "gut"], "er sagt: gut"),
         (["e", "i", "n", "␣", "x"], "ein x"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_sentence_can_be_sent_at_once(visit, attend, way):
 
 
 def test_without_a_sentence_the_first_example_is_shown(visit, attend, client):
-    screen = visit({})
+    screen = visit({"q": ""})
     example = client.get("/models").json()["models"][0]["examples"][0]
     screen.expect(screen.sentence()).to_have_value(example)
     screen.shows(attend(example))
@@ -59,7 +59,7 @@ def test_without_a_sentence_the_first_example_is_shown(visit, attend, client):
 @pytest.mark.parametrize("model", ["transformer", "attention"])
 def test_a_word_lights_what_it_attends_to(visit, attend, model):
     answer = attend(model=model)
-    screen = visit({"q": SENTENCE, "model": model})
+    screen = visit({"model": model})
     screen.shows(answer)
     screen.target().nth(1).hover()
     row = answer["mean"][1]
@@ -122,8 +122,8 @@ def test_every_part_can_be_reached_with_the_tab_key(visit, attend):
 
 
 def test_layer_head_and_view_can_be_changed(visit, attend):
-    answer = attend()
-    screen = visit()
+    answer = attend(model="transformer")
+    screen = visit({"model": "transformer"})
     screen.shows(answer)
 
     def lit_by(word):
@@ -149,8 +149,8 @@ def test_layer_head_and_view_can_be_changed(visit, attend):
 
 
 def test_a_model_without_heads_offers_none(visit, attend):
-    screen = visit({"q": SENTENCE, "model": "attention"})
-    screen.shows(attend(model="attention"))
+    screen = visit()
+    screen.shows(attend())
     screen.expect(screen.choice("head")).to_be_hidden()
     screen.expect(screen.page.locator(".overview")).to_be_hidden()
 

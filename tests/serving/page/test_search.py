@@ -43,6 +43,9 @@ def test_back_takes_a_forced_word_back_and_forward_brings_it_again(visit, attend
     screen.expect(note).to_be_hidden()
     screen.page.go_forward()
     screen.expect(note).to_be_visible()
+    screen.page.get_by_role("button", name="Undo").click()
+    screen.shows(answer)
+    screen.expect(note).to_be_hidden()
 
 
 def test_probabilities_of_the_alternatives_are_the_servers(visit, attend):

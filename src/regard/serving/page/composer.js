@@ -82,5 +82,6 @@ export function fill(select, options, value) {
 /** Make a text box as high as its text. */
 function fit(box) {
   box.style.setProperty("height", "auto");
-  box.style.setProperty("height", `${box.scrollHeight}px`);
+  const border = box.offsetHeight - box.clientHeight;
+  box.style.setProperty("height", `${box.scrollHeight + border}px`);
 }

@@ -18,6 +18,7 @@ const notice = createNotice(document.getElementById("notice"));
 const announcement = document.getElementById("announcement");
 const holder = document.getElementById("panes");
 const panes = [];
+const earlier = [[], []]; // what was forced before, for each pane
 let models = [];
 let state = readState(location.hash);
 
@@ -26,6 +27,9 @@ function change(changes, { remember = false } = {}) {
   const next = { ...state, ...changes };
   if (next.q !== state.q || next.model !== state.model) next.force = "";
   if (next.q !== state.q || next.with !== state.with) next.forceWith = "";
+  if (next.q !== state.q || next.model !== state.model || next.with !== state.with) {
+    earlier.forEach((stack) => stack.splice(0));
+  }
   state = next;
   const address = writeState(state);
   if (remember) history.pushState(null, "", address);
@@ -40,10 +44,12 @@ function force(place, ids) {
     earlier[place].push(state[name]);
     change({ [name]: ids.join(",") }, { remember: true }); // so that the browser's Back undoes it too
   } else {
-    change({ [name]: earlier[place].pop() ?? "" });
+    // The browser's Back may have been there already.
+    const before = earlier[place].findLast((each) => each !== state[name]) ?? "";
+    earlier[place].splice(Math.max(0, earlier[place].lastIndexOf(before)));
+    change({ [name]: before });
   }
 }
-const earlier = [[], []];
 
 function show() {
   const model = modelNamed(models, state.model);

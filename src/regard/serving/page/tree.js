@@ -33,10 +33,15 @@ function grow(beams, from) {
   };
 }
 
-/** How symbols become text again: by SentencePiece's marks, by marked spaces, or as words. */
+/**
+ * How symbols become text again: by SentencePiece's marks of words, as single characters with marked
+ * spaces, or as words, where a tie takes away the space.
+ */
 export function joinTokens(tokens, all) {
-  const written = tokens.filter((token) => token !== "</s>");
-  if (all.some((token) => token.startsWith("▁"))) return written.join("").replaceAll("▁", " ").trim();
-  if (all.some((token) => token.includes("␣"))) return written.join("").replaceAll("␣", " ");
-  return written.join(" ");
+  const written = (some) => some.filter((token) => token !== "</s>");
+  const isPieces = all.some((token) => token.startsWith("▁"));
+  const isCharacters = written(all).every((token) => [...token].length === 1);
+  if (isPieces) return written(tokens).join("").replaceAll("▁", " ").trim();
+  if (isCharacters) return written(tokens).join("").replaceAll("␣", " ");
+  return written(tokens).join(" ").replaceAll(" ⁀ ", "");
 }
