@@ -45,7 +45,7 @@ def _curves(bands: Mapping[str, Sequence[SureBand]], title: str | None) -> Figur
     """Draw the bands of length side by side, however wide each is."""
     every = {(one.band.low, one.band.high): one.band for each in bands.values() for one in each}
     places = {ends: place for place, ends in enumerate(sorted(every))}
-    figure = Figure(figsize=(min(10.0, max(6.4, 1.0 + 0.95 * len(places))), 4.2))
+    figure = Figure(figsize=(min(10.0, max(7.6, 1.0 + 0.95 * len(places))), 4.4))
     axes = figure.subplots()
     for number, (name, each) in enumerate(bands.items()):
         _curve(axes, number, name, {places[one.band.low, one.band.high]: one for one in each})

@@ -22,6 +22,7 @@ from regard.pictures.report import (
     write_report,
 )
 from regard.recipes.compare import Comparison, Contestant
+from regard.scoring.bootstrap import SureBand
 from regard.scoring.sentence import sentence_chrf
 from regard.settings.translation import TranslationRecipe
 
@@ -104,7 +105,7 @@ def _scores(comparison: Comparison) -> Iterator[Section]:
     yield Table(
         "What they cost. Speeds were measured in turn, all with the same engine; as multiples of "
         f"“{comparison.baseline}” in the last column.",
-        ["model", "parameters", "minutes of training", "updates", "sentences a second", "×"],
+        ["model", "parameters", "minutes of training", "updates", "sentences a second", "relative"],
         [_cost_row(row) for row in rows],
     )
 
@@ -139,19 +140,19 @@ def _lengths(comparison: Comparison) -> Iterator[Section]:
     yield Heading("Short sentences and long ones")
     bands = comparison.bands()
     yield Picture("BLEU by the length of the source sentence", sure_curves_svg(bands))
+    first = [one.band for one in comparison.first.bands]
     yield Table(
-        "The same as numbers",
-        ["words", "sentences", *bands],
+        "The same as numbers, by words in the source sentence",
+        ["model", *(band.label for band in first)],
         [
-            [band.band.label, band.band.sentences, *(_value(each, row) for each in bands.values())]
-            for row, band in enumerate(comparison.first.bands)
+            ["number of sentences", *(band.sentences for band in first)],
+            *([name, *map(_value, each)] for name, each in bands.items()),
         ],
     )
 
 
-def _value(bands: Sequence[Any], row: int) -> float | None:
-    score = bands[row].band.score
-    return score.value if score else None
+def _value(band: SureBand) -> float | None:
+    return band.band.score.value if band.band.score else None
 
 
 def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
