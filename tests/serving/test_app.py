@@ -133,13 +133,16 @@ def test_an_error_of_our_own_says_nothing_outside(
 
     client = start()
     monkeypatch.setattr(served_models[1].translator, "stream", broken)
+    monkeypatch.setattr("regard.serving.desk.look", broken)
     with caplog.at_level(logging.INFO, logger="regard.serving"):
         answer = client.post("/translate", json=ASKED)
         client.get("/health?q=secret")
+        stream = client.post("/stream", json={"q": "badal", "model": "attention"})
     assert (answer.status_code, answer.json()) == (
         500, {"error": "Something went wrong inside the server."},
     )  # fmt: skip
-    assert "RuntimeError inside the server" in caplog.text
+    assert stream.text.endswith('{"error": "Something went wrong inside the server."}\n\n')
+    assert caplog.text.count("RuntimeError inside the server") == 2
     assert "test_app.py" in caplog.text
     assert "POST /translate 500" in caplog.text
     assert "secret" not in caplog.text.replace('"the secret text"', "")

@@ -139,9 +139,7 @@ def test_answers_are_those_of_the_translator(
     """Whatever is translated beside it, and by whichever of the models."""
     from concurrent.futures import ThreadPoolExecutor
 
-    sentences = [
-        f"{one} {other}" for one in ("badal", "kofen", "migon") for other in ("rulis", "zepur")
-    ]
+    sentences = ["badal rulis", "kofen", "migon zepur batam"]
     expected = {
         model.pair.target: [one.text for one in model.translator.translate(sentences)]
         for model in served_models

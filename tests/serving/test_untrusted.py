@@ -84,16 +84,16 @@ def test_a_body_without_a_length_is_cut_off(client: httpx.Client) -> None:
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("depth", [50, 1_500])
+@pytest.mark.parametrize("depth", [50, 150])
 def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) -> None:
     page = "badal " + "<b>" * depth + "kofen" + "</b>" * depth + " migon"
-    answer = client.post("/translate", content=body(q=page[:10_000], format="html"))
+    answer = client.post("/translate", content=body(q=page, format="html"))
     if depth == 50:
         expected = "LADAB " + "<b>" * 50 + "NEFOK" + "</b>" * 50 + " NOGIM"
         assert answer.json()["translatedText"] == expected
     else:
         assert (answer.status_code, answer.json()) == (
-            400, {"error": "The tags of the text are nested too deeply."},
+            400, {"error": "A paragraph has 300 tags inside it, more than 200."},
         )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) ->
         ({"q": "a", "model": "x"}, 404,
          "There is no model 'x'; there are: transformer, attention."),
         ({"q": "a " * 200}, 413,
-         "The sentence has 200 symbols; attention is shown for at most 160."),
+         "The sentence has 200 symbols; attention is shown for at most 100."),
         ({"q": "a", "beam": 99}, 400, "beam (99) must not exceed 12."),
         ({"q": "a", "beam": 0}, 400,
          "Invalid request: beam: Input should be greater than or equal to 1"),
@@ -116,7 +116,7 @@ def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) ->
         ({"q": "a", "prefix_tokens": [2]}, 400, "prefix_tokens holds 2"),
         ({"q": "a", "prefix_tokens": [9_999_999]}, 400, "prefix_tokens holds 9999999"),
         ({"q": "a", "prefix_tokens": [3, 5]}, 400, "prefix_tokens holds 3"),
-        ({"q": "a", "prefix_tokens": [5] * 700}, 413, "prefix_tokens has 700 ids, more than 640."),
+        ({"q": "a", "prefix_tokens": [5] * 700}, 413, "prefix_tokens has 700 ids, more than 400."),
         ({"q": "a", "prefix_tokens": [5] * 100}, 400, "Sentence 1: "),
         ({"q": "a", "prefix_tokens": "x"}, 400, "Invalid request: prefix_tokens: Input should be"),
         ({"q": "a", "prefix": "没有 "}, 400, "The prefix '没有' cannot be written"),

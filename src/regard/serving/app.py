@@ -15,8 +15,8 @@ from starlette.middleware.cors import CORSMiddleware
 from regard import __version__
 from regard.base.errors import RegardError
 from regard.serving import api_page, libretranslate, own_api
-from regard.serving.errors import ApiError
-from regard.serving.guard import Guard, user_mistake
+from regard.serving.errors import ApiError, user_mistake
+from regard.serving.guard import INSIDE, Guard
 from regard.serving.limits import Keys
 from regard.serving.served import ServedModel
 from regard.serving.settings import ServerSettings
@@ -48,9 +48,8 @@ def create_app(
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_api_route("/favicon.ico", _no_icon, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE, check_dir=False), name="static")
-    app.add_exception_handler(ApiError, _api_error)
-    app.add_exception_handler(RegardError, _regard_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    for kind in (ApiError, RegardError, HTTPException):
+        app.add_exception_handler(kind, _refused)
     if server.settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -87,22 +86,12 @@ async def _no_icon() -> Response:
     return Response(status_code=204)
 
 
-async def _api_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, ApiError):
-        raise error
-    return error.response()
-
-
-async def _regard_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RegardError):
-        raise error
-    return user_mistake(error).response()
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    """Answer what the router itself refuses in the same form as everything else."""
-    if not isinstance(error, HTTPException):
-        raise error
-    response = ApiError(error.status_code, f"{error.detail}: {request.url.path}").response()
-    response.headers.update(error.headers or {})
-    return response
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer every refusal in the same form, those of the router itself too."""
+    if isinstance(error, HTTPException):
+        response = ApiError(error.status_code, f"{error.detail}: {request.url.path}").response()
+        response.headers.update(error.headers or {})
+        return response
+    if isinstance(error, RegardError):
+        error = user_mistake(error)
+    return error.response() if isinstance(error, ApiError) else ApiError(500, INSIDE).response()

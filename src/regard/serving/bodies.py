@@ -89,8 +89,6 @@ def _form(body: bytes) -> dict[str, Any]:
         found = parse_qs(body.decode("utf-8"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:
         raise bad_request("The form is not UTF-8.") from None
-    except ValueError:
-        raise bad_request("The form cannot be read.") from None
     return _single(found)
 
 

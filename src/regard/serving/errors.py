@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi.responses import JSONResponse
 
+from regard.base.errors import RegardError
+
 
 class ApiError(Exception):
     """An answer that is not what was asked for; the body is `{"error": ...}`."""
@@ -27,6 +29,11 @@ class BusyError(ApiError):
         super().__init__(
             429, "The server is busy: too much is waiting. Try again.", retry_after=retry_after
         )
+
+
+def user_mistake(error: RegardError) -> ApiError:
+    """Return an error about what a user asked for as an answer."""
+    return ApiError(400, str(error))
 
 
 def bad_request(problem: str) -> ApiError:

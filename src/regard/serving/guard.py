@@ -11,10 +11,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.base.errors import RegardError
 from regard.serving.errors import ApiError
 from regard.serving.metrics import Metrics
 
+INSIDE = "Something went wrong inside the server."
 LOG = logging.getLogger("regard.serving")
 
 HEADERS = {
@@ -55,9 +55,9 @@ class Guard:
         except ClientDisconnect:
             status = 499
         except Exception as error:
-            _note(error)
+            note_failure(error)
             if not status:
-                answer = ApiError(500, "Something went wrong inside the server.").response()
+                answer = ApiError(500, INSIDE).response()
                 await answer(scope, receive, send_guarded)
         finally:
             seconds = time.monotonic() - start
@@ -73,12 +73,7 @@ class Guard:
         return path if path in self._routes else "other"
 
 
-def user_mistake(error: RegardError) -> ApiError:
-    """Return an error about what a user asked for as an answer."""
-    return ApiError(400, str(error))
-
-
-def _note(error: Exception) -> None:
+def note_failure(error: Exception) -> None:
     """Log where an error came from, but not what it says: that may be somebody's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     LOG.error("%s inside the server:\n%s", type(error).__name__, frames)

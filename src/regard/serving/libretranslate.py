@@ -29,7 +29,7 @@ from regard.serving.texts import Format, Prepared, prepare
 router = APIRouter()
 
 AUTO = "auto"
-# Longer texts are split in a thread: others should not have to wait for that.
+# Longer texts, and pages, are split in a thread: others should not have to wait for that.
 LONG_TEXT = 5_000
 
 
@@ -158,7 +158,7 @@ async def _translate(desk: Desk, texts: Sequence[str], asked: TranslateRequest) 
     def split() -> list[Prepared]:
         return [prepare(text, kind=asked.format, pair=desk.model.pair) for text in texts]
 
-    large = sum(map(len, texts)) > LONG_TEXT
+    large = asked.format == "html" or sum(map(len, texts)) > LONG_TEXT
     prepared = await asyncio.to_thread(split) if large else split()
     manner = Manner(
         n_best=1 + asked.alternatives,

@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from regard.base.errors import RegardError
 from regard.serving.bodies import read_request, require_text
 from regard.serving.desk import Desk
-from regard.serving.errors import ApiError
-from regard.serving.guard import user_mistake
+from regard.serving.errors import ApiError, user_mistake
+from regard.serving.guard import INSIDE, note_failure
 from regard.serving.patience import answered, too_slow
 from regard.serving.question import Question
 from regard.serving.state import server_of
@@ -41,7 +41,8 @@ async def attend(request: Request) -> Response:
     """Translate one sentence and return everything that there is to see."""
     desk, question = await _asked(request)
     seconds = server_of(request).settings.seconds
-    return JSONResponse(await answered(request, desk.look(question), seconds=seconds))
+    found = await answered(request, desk.look(question), seconds=seconds)
+    return await asyncio.to_thread(JSONResponse, found)  # megabytes, for a long sentence
 
 
 @router.post("/stream", summary="The same as /attend, with the text as it is being written",
@@ -79,11 +80,17 @@ async def _events(desk: Desk, question: Question, *, seconds: float) -> AsyncIte
                 return
             except TimeoutError:
                 raise too_slow(seconds) from None
-            yield _event("token", {"text": part}) if isinstance(part, str) else _event("done", part)
+            if isinstance(part, str):
+                yield _event("token", {"text": part})
+            else:
+                yield await asyncio.to_thread(_event, "done", part)
     except ApiError as error:
         yield _event("error", {"error": error.problem})
     except RegardError as error:
         yield _event("error", {"error": user_mistake(error).problem})
+    except Exception as error:
+        note_failure(error)
+        yield _event("error", {"error": INSIDE})
     finally:
         await parts.aclose()  # type: ignore[attr-defined]
 

@@ -24,7 +24,7 @@ class ServerSettings(Settings):
     )
     max_alternatives: int = Field(4, ge=0, description="further translations of a text")
     max_beam: int = Field(12, ge=1, description="widest beam that a view may ask for")
-    view_symbols: int = Field(160, ge=1, description="longest sentence whose attention is shown")
+    view_symbols: int = Field(100, ge=1, description="longest sentence whose attention is shown")
     requests_per_minute: int = Field(0, ge=0, description="of an address or key; 0: any number")
     origins: tuple[str, ...] = Field((), description='CORS: sites that may ask; ("*",) for all')
 

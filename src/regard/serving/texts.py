@@ -18,7 +18,8 @@ from regard.serving.languages import Pair
 OTHER_BREAK = re.compile("(\r(?!\n)|[\v\f\x85\u2028\u2029])")
 
 Format = Literal["text", "html"]
-DEEP = "The tags of the text are nested too deeply."
+# Putting tags back takes time that grows with the square of their number.
+MOST_TAGS = 200
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,16 @@ class Prepared:
 
     def filled(self, translations: Sequence[LinkedText]) -> str:
         """Return the text with these translations of its sentences."""
-        try:
-            return self.document.filled(self.split.written(translations))
-        except RecursionError:
-            raise bad_request(DEEP) from None
+        return self.document.filled(self.split.written(translations))
 
 
 def prepare(text: str, *, kind: Format, pair: Pair) -> Prepared:
     """Split a text into sentences, at its line breaks too, or a page into those of its blocks."""
     if kind == "html":
         document = read_html(text, Path("q"), Languages(pair.source, pair.target))
+        tags = max((len(segment.tags) for segment in document.segments), default=0)
+        if tags > MOST_TAGS:
+            raise bad_request(f"A paragraph has {tags} tags inside it, more than {MOST_TAGS}.")
     else:
         lines = enumerate(OTHER_BREAK.split(text))
         document = Document(
