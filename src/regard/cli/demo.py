@@ -55,12 +55,8 @@ def demo(
 
 def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, Trained]:
     """Train each model, or take it as it is if an earlier demo has trained it."""
-    from regard.cli.display import TrainingDisplay, waiting
+    from regard.cli.several import train_several
     from regard.recipes.catalog import find_recipe
-    from regard.recipes.data import read_splits
-    from regard.recipes.report import report_runs
-    from regard.recipes.resume import finish_or_start, limits_of
-    from regard.recipes.translate import tested, train_translator
     from regard.settings.schema import expect
     from regard.settings.translation import TranslationRecipe
 
@@ -68,18 +64,7 @@ def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, T
         name: expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
         for name, recipe_name in RECIPES.items()
     }  # all of them first: a mistake in an override is told before anything is trained
-    with waiting(console, "Making the corpus ..."):
-        splits = read_splits(next(iter(recipes.values())).data)
-    trained = {}
-    for name, recipe in recipes.items():
-        console.print(f"\n[bold]{recipe.title}[/]: {len(splits.train):,} sentence pairs")
-        with TrainingDisplay(console, limits_of(recipe.training), title=name) as display:
-            run = finish_or_start(out / name, recipe)
-            result = train_translator(recipe, run, splits=splits, observers=[display])
-        with waiting(console, "Testing ..."):
-            trained[name] = tested(result, splits.test)
-            report_runs({name: trained[name]}, run.folder / "report.html", title=recipe.title)
-    return trained
+    return train_several(console, recipes, out)
 
 
 def _show_scores(console: Console, trained: Mapping[str, Trained]) -> None:
