@@ -204,6 +204,29 @@ def serving(result: dict[str, Any]) -> str:
     return table(head, rows)
 
 
+def story(result: dict[str, Any]) -> str:
+    """Return BLEU of the line from no attention to the Transformer, by sentence length."""
+    figures, notes = result["figures"], result["notes"]
+    bands = [band for band, count in notes["sentences_in_bands"].items() if count]
+    names = {
+        "plain": "encoder-decoder without attention",
+        "dot": "dot-product attention",
+        "bilinear": "bilinear attention",
+        "additive": "additive attention",
+        "convolutional": "convolutional encoder",
+        "transformer": "Transformer",
+    }
+    rows = []
+    for name, title in names.items():
+        found = [
+            value for key, value in figures.items() if re.fullmatch(rf"{name}_bleu_\d+_\d+", key)
+        ]
+        cells = " | ".join(f"{value:.1f}" for value in [figures[f"{name}_bleu"], *found])
+        rows.append(f"| {title} | {cells} |")
+    head = f"| BLEU, {figures['training_minutes']:g} minutes of training each | all | "
+    return table(head + " | ".join(f"{band} words" for band in bands) + " |", rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "grammar-en-de": grammar_en_de,
     "graph-accuracy": graph_accuracy,
@@ -217,6 +240,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "shakespeare": shakespeare,
     "alignment": alignment,
     "serving": serving,
+    "story-multi30k": story,
+    "story-bible": story,
 }
 
 
