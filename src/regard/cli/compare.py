@@ -221,7 +221,7 @@ def length_table(comparison: Comparison) -> Table:
         table.add_column(band.band.label, justify="right", no_wrap=True)
     for name, each in comparison.contestants.items():
         scores = [band.band.score for band in each.bands]
-        table.add_row(name, *(_decimal(score and score.value) for score in scores))
+        table.add_row(name, *(_decimal(score.value if score else None) for score in scores))
     return table
 
 

@@ -59,10 +59,11 @@ def _sentence(drawn: LabelledMap, title: str | None) -> Figure:
         if weight >= LEAST_SHOWN and row != column
     ]
     above, below = (
-        max(
-            [2.0, *(_height(centres, row, column) for row, column, _ in shown if test(row, column))]
+        max([2.0, *(_height(centres, row, column) for row, column, _ in some)])
+        for some in (
+            [one for one in shown if one[1] < one[0]],
+            [one for one in shown if one[1] > one[0]],
         )
-        for test in (lambda row, column: column < row, lambda row, column: column > row)
     )
     height = above + below + TEXT_HEIGHT
     figure = Figure(figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * height + 0.3))

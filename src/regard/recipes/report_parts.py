@@ -11,6 +11,7 @@ from regard.models.summary import layer_table, parameter_count
 from regard.pictures.confusion import confusion_svg
 from regard.pictures.curves import History, learning_curves_svg
 from regard.pictures.report import Fold, Heading, Picture, Section, Table
+from regard.pictures.sections import Value
 from regard.scoring.classification import ClassificationScore
 from regard.settings.schema import Recipe
 
@@ -28,7 +29,9 @@ def learning(histories: Mapping[str, History]) -> Iterator[Section]:
 def making(name: str, model: nn.Module, recipe: Recipe) -> Iterator[Section]:
     """Yield the layers with their parameters, and the settings that a model was trained with."""
     yield Heading(f"How {name} was made")
-    layers = [[row.name, row.kind, row.shape, row.parameters] for row in layer_table(model)]
+    layers: list[list[Value]] = [
+        [row.name, row.kind, row.shape, row.parameters] for row in layer_table(model)
+    ]
     yield Fold(
         f"Layers: {parameter_count(model):,} parameters",
         [Table("Layers", ["layer", "kind", "weights", "parameters"], layers)],

@@ -33,7 +33,7 @@ def create_app(
     keys: Keys | None = None,
 ) -> FastAPI:
     """Return the application that serves these models."""
-    server = Server.of(models, settings or ServerSettings(), keys)
+    server = Server.of(models, settings or ServerSettings.model_validate({}), keys)
     app = FastAPI(
         title="Regard",
         version=__version__,
