@@ -87,6 +87,7 @@ class Toy:
         accumulate: int = 1,
         ema: float = 0.0,
         average: CheckpointAverage | None = None,
+        judge: Callable[[], Validation] | None = None,
         **limits: Any,
     ) -> Progress:
         return fit(
@@ -102,6 +103,7 @@ class Toy:
             accumulate=accumulate,
             moving=MovingAverage(self.model, decay=ema) if ema else None,
             average=average,
+            judge=judge,
         )
 
     def weights(self) -> dict[str, Tensor]:

@@ -143,6 +143,24 @@ def test_the_mean_of_the_best_is_kept_if_it_validates_as_well(
     assert stored == progress.best_value
 
 
+@pytest.mark.parametrize(
+    ("judgement", "kept"), [([2.0, 1.0], True), ([1.0, 1.0], True), ([1.0, 2.0], False)], ids=str
+)
+def test_a_judge_decides_between_the_best_and_the_mean(
+    toy: Any, tmp_path: Path, judgement: list[float], kept: bool
+) -> None:
+    task = toy(tmp_path)
+    task.fit(
+        steps=4,
+        validate_every=1,
+        validate=judge([4.0, 1.0, 3.0, 2.0, 1.5]),
+        average=CheckpointAverage(2, of="best"),
+        judge=judge(judgement),
+    )
+    assert ("mean_of" in read_state(tmp_path / "best")) is kept
+    assert read_state(tmp_path / "best")["metrics"]["loss"] == (1.5 if kept else 1.0)
+
+
 def test_too_few_checkpoints_are_not_averaged(toy: Any, tmp_path: Path) -> None:
     task = toy(tmp_path, keep=5)
     task.fit(steps=4, checkpoint_every=2, average=CheckpointAverage(3))

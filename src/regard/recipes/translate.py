@@ -86,6 +86,13 @@ def train_translator(
         target_tokenizer=target_tokenizer,
         recipe=recipe,
     )
+    validation = partial(
+        validate,
+        translator,
+        valid,
+        splits.valid[: settings.validate_sentences],
+        select=settings.select,
+    )
     keep = max(settings.keep, settings.average)
     moving = MovingAverage(model, decay=settings.ema) if settings.ema else None
     store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
@@ -103,13 +110,7 @@ def train_translator(
             peak=settings.learning_rate,
             warmup=settings.warmup,
         ),
-        validate=partial(
-            validate,
-            translator,
-            valid,
-            splits.valid[: settings.validate_sentences],
-            select=settings.select,
-        ),
+        validate=validation,
         store=store,
         limits=limits_of(settings),
         observer=Observers([*records, *observers]),
@@ -119,6 +120,7 @@ def train_translator(
         average=CheckpointAverage(settings.average, of=settings.average_of)
         if settings.average
         else None,
+        judge=partial(validation, beam=recipe.decoding.beam),
     )
     return Trained(run, load(run.folder), None)
 
@@ -140,15 +142,16 @@ def validate(
     pairs: Sequence[SentencePair],
     *,
     select: str,
+    beam: int = 1,
 ) -> Validation:
-    """Return the loss over all validation examples and the BLEU of some, translated greedily."""
+    """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
     nats, tokens = 0.0, 0
     lengths = [example.lengths for example in examples]
     for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
         batch = collate([examples[row] for row in rows])
         nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
         tokens += batch.target_tokens
-    found = translator.translate([pair.source for pair in pairs], beam=1, attention=False)
+    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
     bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
     loss = nats / tokens
     return Validation(

@@ -81,7 +81,12 @@ class CheckpointStore:
         more: Mapping[str, Any],
     ) -> None:
         state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence, **more}
-        _write_folder(self._run / "best", tensors={WEIGHTS: _weights(model)}, state=state)
+        _write_folder(self.best, tensors={WEIGHTS: _weights(model)}, state=state)
+
+    @property
+    def best(self) -> Path:
+        """The folder of the best model so far."""
+        return self._run / "best"
 
     def folders(self) -> list[Path]:
         """Return the checkpoints, oldest first."""

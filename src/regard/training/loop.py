@@ -88,11 +88,13 @@ def fit(
     accumulate: int = 1,
     moving: MovingAverage | None = None,
     average: CheckpointAverage | None = None,
+    judge: Callable[[], Validation] | None = None,
 ) -> Progress:
     """Train until a limit is reached, from the newest checkpoint if there is one.
 
     A moving average is validated and kept in the model's place. An average of checkpoints is made
-    at the end, and kept if it validates at least as well as the best model.
+    at the end, and kept if it validates at least as well as the best model; where there is a
+    `judge`, that one decides between the two, say with a search too slow for every validation.
     """
     keep_memory()
     store.follow(moving)
@@ -135,7 +137,7 @@ def fit(
             store.save(model, optimizer, progress)
 
     if average is not None:
-        better = _averaged(model, progress, validate, store, average)
+        better = _averaged(model, progress, validate, store, average, judge)
         if better is not None:
             # The checkpoint knows the new mark, so that a longer training has to reach it.
             progress = better
@@ -174,17 +176,22 @@ def _averaged(
     validate: Callable[[], Validation],
     store: CheckpointStore,
     average: CheckpointAverage,
+    judge: Callable[[], Validation] | None,
 ) -> Progress | None:
     """Validate the mean of checkpoints; keep it and return its progress if it is the best."""
     folders = store.candidates() if average.of == "best" else store.folders()[-average.count :]
     if len(folders) < average.count:
         return None
     model.eval()
+    best = math.inf if progress.best_value is None else progress.best_value
+    if judge is not None and store.best.is_dir():
+        with replaced(model, read_weights(model, store.best)), torch.no_grad():
+            best = judge().value
     with replaced(model, mean_of(read_weights(model, folder) for folder in folders)):
         with torch.no_grad():
             found = validate()
-        best = math.inf if progress.best_value is None else progress.best_value
-        if not found.value <= best:
+            value = found.value if judge is None else judge().value
+        if not value <= best:
             return None
         progress = replace(progress, best_value=found.value, best_step=progress.step)
         store.save_mean(model, progress, found.metrics, folders=folders)
