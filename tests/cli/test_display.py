@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import itertools
 import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -16,7 +17,7 @@ from regard.training.update import UpdateResult
 def shown(*, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return what a training of four updates and one validation shows."""
     clock = itertools.count(0.0, 6.0)
-    monkeypatch.setattr("regard.cli.display.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("regard.cli.display.time", SimpleNamespace(monotonic=lambda: next(clock)))
     console = Console(file=io.StringIO(), force_terminal=terminal, width=150)
     with TrainingDisplay(console, Limits(steps=8), title="attention") as display:
         for step in range(1, 5):
