@@ -1,14 +1,15 @@
 """The line of the lectures on real text: six translators under one budget, by sentence length.
 
     python bench/story.py --corpus multi30k [--minutes 20] [--runs FOLDER]
-    python bench/story.py --corpus bible [--minutes 20]
+    python bench/story.py --corpus bible [--minutes 20] [--only plain,dot]
 
 Trains what `regard compare --story` trains, each model for the given minutes on the same pairs with
 the same vocabulary (a stopped training is continued, a finished one is not repeated), and compares
 them on the test part with beam search. multi30k: raw captions, tested on 2016. bible: World English
 Bible to Luther 1912, every 30th verse for the test and the one after it for validation.
 Writes results/story-CORPUS.json and docs/pictures/story-CORPUS.png; with --set nothing is written
-there. The data is $REGARD_DATA/CORPUS, or ../shared/data/CORPUS.
+there. With --only these models are trained and nothing is compared, so that several processes can
+share the work. The data is $REGARD_DATA/CORPUS, or ../shared/data/CORPUS.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def main() -> None:
     options.add_argument("--minutes", type=float, default=20.0, help="of training for each model")
     options.add_argument("--data", type=Path, help="folder of the corpus")
     options.add_argument("--runs", type=Path, default=Path("runs/bench/story"))
+    options.add_argument("--only", help="models to train, with commas between them")
     options.add_argument("--set", action="append", default=[], help="a setting, key=value")
     given = options.parse_args()
     console = Console()
@@ -58,6 +60,9 @@ def main() -> None:
     folder = data / "raw" if given.corpus == "multi30k" else bible_parts(data, runs / "data")
     files = find_corpus(folder, "en-de")
     recipes = story_recipes(files, minutes=given.minutes, overrides=given.set)
+    if given.only:
+        train_several(console, {name: recipes[name] for name in given.only.split(",")}, runs)
+        return
     train_several(console, recipes, runs)
     comparison = compare(story_runs(runs), stage=partial(waiting, console))
     title = TITLES[given.corpus]
