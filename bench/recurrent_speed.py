@@ -177,7 +177,7 @@ def train_own(given: argparse.Namespace) -> None:
     from regard.recipes.objective import batch_loss
     from regard.settings.model import RecurrentSettings
     from regard.training.allocator import keep_memory
-    from regard.training.update import update
+    from regard.training.update import add_gradient, update
 
     keep_memory()
     torch.set_num_threads(given.threads)
@@ -201,7 +201,7 @@ def train_own(given: argparse.Namespace) -> None:
     batches = iterate(order, examples, Position(epoch=0, batch=0))
     learn = partial(
         update,
-        loss_sum=partial(batch_loss, model, smoothing=0.0),
+        add_gradient=partial(add_gradient, partial(batch_loss, model, smoothing=0.0)),
         parameters=list(model.parameters()),
         optimizer=optimizer,
         clip=1.0,

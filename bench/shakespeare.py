@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -43,7 +44,7 @@ from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import expect
 from regard.training.allocator import keep_memory
 from regard.training.checkpoint import read_state
-from regard.training.update import update
+from regard.training.update import add_gradient, update
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -174,7 +175,7 @@ def own_piece(folder: Path) -> list[float]:
             group["lr"] = rate_of(step, step / settings.steps, settings=settings)
         update(
             [batch],
-            loss_sum=lambda each: symbol_loss(model, each),
+            add_gradient=partial(add_gradient, partial(symbol_loss, model)),
             parameters=parameters,
             optimizer=optimizer,
             clip=settings.clip,

@@ -14,12 +14,15 @@ import torch
 from pieces import read_pairs
 from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, serve
 
-from regard.batching.batch import Example
+from regard.batching.batch import Batch, Example
 from regard.batching.order import BatchOrder, Position, iterate
 from regard.models.build import build_translator
+from regard.models.summary import parameter_count
 from regard.recipes.objective import batch_loss
+from regard.recipes.processes import LARGEST
 from regard.settings.transformer import TransformerSettings
 from regard.training.allocator import keep_memory
+from regard.training.crew import Sharing, gradients
 from regard.training.update import update
 
 
@@ -38,15 +41,19 @@ def updates(work: Path, size: str) -> Iterator[int]:
     )
     examples = [Example(*pair) for pair in read_pairs(work)]
     order = BatchOrder([e.lengths for e in examples], token_budget=2 * SIDE_TOKENS, seed=1)
+    parameters = list(model.parameters())
     learn = partial(
         update,
-        loss_sum=partial(batch_loss, model, smoothing=0.0),
-        parameters=list(model.parameters()),
+        parameters=parameters,
         optimizer=optimizer,
         clip=CLIP,
     )
-    for _, batch in iterate(order, examples, Position(epoch=0, batch=0)):
-        yield learn([batch]).tokens
+    batches = iterate(order, examples, Position(epoch=0, batch=0))
+    loss_sum = partial(batch_loss, model, smoothing=0.0)
+    processes = torch.get_num_threads() if parameter_count(model) <= LARGEST else 1
+    with gradients(loss_sum, parameters, Sharing(processes, Batch.split)) as add_gradient:
+        for _, batch in batches:
+            yield learn([batch], add_gradient=add_gradient).tokens
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import fields
 
 import pytest
 import torch
@@ -49,6 +50,17 @@ def test_nothing_but_padding_is_added(pairs: list[tuple[tuple[int, ...], ...]]) 
 def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one example"):
         collate([])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_parts_hold_all_pairs_without_needless_padding(count: int) -> None:
+    examples = [Example((4,) * n, (5,) * (7 - n)) for n in range(1, 6)]
+    parts = collate(examples).split(count)
+    assert len(parts) == min(count, 5)
+    for first, part in enumerate(parts):
+        wanted = collate(examples[first :: len(parts)])
+        for field in fields(wanted):
+            assert torch.equal(getattr(part, field.name), getattr(wanted, field.name))
 
 
 def test_to_another_device() -> None:

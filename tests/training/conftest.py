@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.training.averaging import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import CheckpointStore
+from regard.training.crew import Sharing
 from regard.training.loop import Limits, Validation, fit
 from regard.training.loss import LossSum
 from regard.training.progress import Progress
@@ -88,6 +89,7 @@ class Toy:
         ema: float = 0.0,
         average: CheckpointAverage | None = None,
         judge: Callable[[], Validation] | None = None,
+        sharing: Sharing[Points] | None = None,
         **limits: Any,
     ) -> Progress:
         return fit(
@@ -104,6 +106,7 @@ class Toy:
             moving=MovingAverage(self.model, decay=ema) if ema else None,
             average=average,
             judge=judge,
+            sharing=sharing,
         )
 
     def weights(self) -> dict[str, Tensor]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from regard.batching.batch import Batch, Example, collate
 from regard.models.build import build_translator
 from regard.settings.model import RecurrentSettings
 from regard.training.loss import LossSum, token_loss
-from regard.training.update import UpdateResult, update
+from regard.training.update import UpdateResult, add_gradient, update
 
 VOCAB = 12
 IDS = st.lists(st.integers(4, VOCAB - 1), min_size=1, max_size=6).map(tuple)
@@ -37,7 +39,7 @@ def after_update(
 
     result = update(
         [collate(group) for group in groups],
-        loss_sum=loss_sum,
+        add_gradient=partial(add_gradient, loss_sum),
         parameters=list(model.parameters()),
         optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
         clip=clip,

@@ -61,6 +61,25 @@ class Batch:
         positions = self.source_mask.numel() + self.target_mask.numel()
         return 1 - (int(self.source_mask.sum()) + self.target_tokens) / positions
 
+    def split(self, count: int) -> list[Batch]:
+        """Return the pairs in at most so many parts alike in size, each padded no more than needed.
+
+        Neighbours are of like length, so the parts take turns.
+        """
+        parts = min(count, len(self.source))
+        return [self._rows(slice(first, None, parts)) for first in range(parts)]
+
+    def _rows(self, rows: slice) -> Batch:
+        source = int(self.source_mask[rows].sum(dim=1).max())
+        target = int(self.target_mask[rows].sum(dim=1).max())
+        return Batch(
+            source=self.source[rows, :source],
+            source_mask=self.source_mask[rows, :source],
+            target_input=self.target_input[rows, :target],
+            target_output=self.target_output[rows, :target],
+            target_mask=self.target_mask[rows, :target],
+        )
+
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch on another device."""
         return Batch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})

@@ -24,6 +24,7 @@ from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.objective import batch_loss, training_loss
+from regard.recipes.processes import processes_for
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
@@ -31,6 +32,7 @@ from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TrainingSettings, TranslationRecipe
 from regard.training.averaging import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
+from regard.training.crew import Sharing
 from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
 from regard.training.precision import computing_in
@@ -121,6 +123,7 @@ def train_translator(
         if settings.average
         else None,
         judge=partial(validation, beam=recipe.decoding.beam),
+        sharing=Sharing(processes_for(recipe, model), Batch.split),
     )
     return Trained(run, load(run.folder), None)
 

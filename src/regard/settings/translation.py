@@ -121,6 +121,9 @@ class TrainingSettings(Settings):
     )
     clip: float = Field(1.0, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, description="batches an update")
+    processes: int | None = Field(
+        None, ge=1, description="share out every batch; none: by cores and size of the model"
+    )
     validate_every: int = Field(500, ge=1, description="updates between validations")
     validate_sentences: int = Field(200, ge=1, description="translated at each validation")
     checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")

@@ -16,6 +16,7 @@ from torch import nn
 from regard.training.allocator import keep_memory
 from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
 from regard.training.checkpoint import CheckpointStore, read_weights
+from regard.training.crew import Sharing, gradients
 from regard.training.loss import LossSum
 from regard.training.progress import Observer, Progress
 from regard.training.update import Counted, update
@@ -89,12 +90,14 @@ def fit(
     moving: MovingAverage | None = None,
     average: CheckpointAverage | None = None,
     judge: Callable[[], Validation] | None = None,
+    sharing: Sharing[AnyBatch] | None = None,
 ) -> Progress:
     """Train until a limit is reached, from the newest checkpoint if there is one.
 
     A moving average is validated and kept in the model's place. An average of checkpoints is made
     at the end, and kept if it validates at least as well as the best model; where there is a
     `judge`, that one decides between the two, say with a search too slow for every validation.
+    With `sharing` several processes compute the gradients.
     """
     keep_memory()
     store.follow(moving)
@@ -103,38 +106,40 @@ def fit(
     parameters = [p for p in model.parameters() if p.requires_grad]
     began = time.monotonic() - progress.seconds
 
-    while (reason := _reason_to_stop(progress, limits)) is None:
-        model.train()
-        taken = list(islice(batches, accumulate))
-        rate = learning_rate(progress.step + 1, limits.done(progress))
-        for group in optimizer.param_groups:
-            group["lr"] = rate * group.get("rate_share", 1.0)
-        result = update(
-            [batch for _, batch in taken],
-            loss_sum=loss_sum,
-            parameters=parameters,
-            optimizer=optimizer,
-            clip=clip,
-        )
-        if moving is not None:
-            moving.update(progress.step + 1)
-        position = taken[-1][0]
-        progress = replace(
-            progress,
-            step=progress.step + 1,
-            epoch=position.epoch,
-            batch=position.batch,
-            seconds=time.monotonic() - began,
-        )
-        padding = sum(batch.padding_share for _, batch in taken) / len(taken)
-        observer.updated(progress, result, {"learning_rate": rate, "padding": padding})
+    model.train()
+    with gradients(loss_sum, parameters, sharing) as add_gradient:
+        while (reason := _reason_to_stop(progress, limits)) is None:
+            model.train()
+            taken = list(islice(batches, accumulate))
+            rate = learning_rate(progress.step + 1, limits.done(progress))
+            for group in optimizer.param_groups:
+                group["lr"] = rate * group.get("rate_share", 1.0)
+            result = update(
+                [batch for _, batch in taken],
+                add_gradient=add_gradient,
+                parameters=parameters,
+                optimizer=optimizer,
+                clip=clip,
+            )
+            if moving is not None:
+                moving.update(progress.step + 1)
+            position = taken[-1][0]
+            progress = replace(
+                progress,
+                step=progress.step + 1,
+                epoch=position.epoch,
+                batch=position.batch,
+                seconds=time.monotonic() - began,
+            )
+            padding = sum(batch.padding_share for _, batch in taken) / len(taken)
+            observer.updated(progress, result, {"learning_rate": rate, "padding": padding})
 
-        last = _reason_to_stop(progress, limits) is not None
-        if last or progress.step % limits.validate_every == 0:
-            progress = _validated(model, progress, validate, store, observer, moving, average)
-        last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
-        if last or progress.step % limits.checkpoint_every == 0:
-            store.save(model, optimizer, progress)
+            last = _reason_to_stop(progress, limits) is not None
+            if last or progress.step % limits.validate_every == 0:
+                progress = _validated(model, progress, validate, store, observer, moving, average)
+            last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
+            if last or progress.step % limits.checkpoint_every == 0:
+                store.save(model, optimizer, progress)
 
     if average is not None:
         better = _averaged(model, progress, validate, store, average, judge)

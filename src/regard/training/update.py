@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 from torch import nn
@@ -28,6 +28,10 @@ class Counted(Protocol):
 
 AnyBatch = TypeVar("AnyBatch", bound=Counted)
 
+# Adds the gradient of a batch's summed loss, divided by so many tokens, to that of the parameters,
+# and returns the loss in nats.
+AddGradient: TypeAlias = Callable[[AnyBatch, int], float]
+
 
 @dataclass(frozen=True)
 class UpdateResult:
@@ -41,19 +45,22 @@ class UpdateResult:
 def update(
     batches: Sequence[AnyBatch],
     *,
-    loss_sum: Callable[[AnyBatch], LossSum],
+    add_gradient: AddGradient[AnyBatch],
     parameters: Sequence[nn.Parameter],
     optimizer: torch.optim.Optimizer,
     clip: float,
 ) -> UpdateResult:
     """Take one step down the gradient of the mean loss over all tokens of these batches."""
     tokens = sum(batch.target_tokens for batch in batches)
-    nats = 0.0
     optimizer.zero_grad(set_to_none=True)
-    for batch in batches:
-        loss = loss_sum(batch)
-        (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
-        nats += float(loss.nats)
+    nats = sum(add_gradient(batch, tokens) for batch in batches)
     norm = nn.utils.clip_grad_norm_(parameters, clip)
     optimizer.step()
     return UpdateResult(loss=nats / tokens, tokens=tokens, gradient_norm=float(norm))
+
+
+def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, tokens: int) -> float:
+    """Add the gradient of a batch's summed loss, divided by `tokens`; return the loss in nats."""
+    loss = loss_sum(batch)
+    (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
+    return float(loss.nats)
