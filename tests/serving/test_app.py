@@ -80,6 +80,13 @@ def test_the_page_is_at_the_root(
     assert answer.headers["cache-control"] == "no-cache"
 
 
+def test_the_files_of_the_page_are_of_one_version(client: httpx.Client) -> None:
+    answer = client.get("/static/main.js")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = client.get("/static/main.js", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache")
+
+
 def test_keys_are_asked_for(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("alpha\nbeta 1\n")
     client = start(keys=Keys.read(tmp_path / "keys"))
@@ -141,7 +148,8 @@ def test_an_error_of_our_own_says_nothing_outside(
     assert (answer.status_code, answer.json()) == (
         500, {"error": "Something went wrong inside the server."},
     )  # fmt: skip
-    assert stream.text.endswith('{"error": "Something went wrong inside the server."}\n\n')
+    said = '{"error": "Something went wrong inside the server.", "status": 500}'
+    assert stream.text.endswith(f"{said}\n\n")
     assert caplog.text.count("RuntimeError inside the server") == 2
     assert "test_app.py" in caplog.text
     assert "POST /translate 500" in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, Response
@@ -23,6 +24,8 @@ from regard.serving.settings import ServerSettings
 from regard.serving.state import Server
 
 PAGE = Path(__file__).parent / "page"
+# A browser asks whether a file has changed before it shows an old one: all must be of one version.
+FRESH = {"Cache-Control": "no-cache"}
 ROUTERS = (libretranslate.router, own_api.router, api_page.router)
 
 
@@ -47,7 +50,7 @@ def create_app(
         app.include_router(router)
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_api_route("/favicon.ico", _no_icon, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=PAGE, check_dir=False), name="static")
+    app.mount("/static", _PageFiles(directory=PAGE, check_dir=False), name="static")
     for kind in (ApiError, RegardError, HTTPException):
         app.add_exception_handler(kind, _refused)
     if server.settings.origins:
@@ -74,11 +77,21 @@ async def _working(app: FastAPI) -> AsyncIterator[None]:
         await desk.stop()
 
 
+class _PageFiles(StaticFiles):
+    """The files that the page asks for."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        """Return a file, or that it has not changed."""
+        response = super().file_response(*args, **options)
+        response.headers.update(FRESH)
+        return response
+
+
 async def _page() -> Response:
     """Return the page."""
     if not (PAGE / "index.html").is_file():
         raise ApiError(404, "This server has no page; its API is described at /docs.")
-    return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+    return FileResponse(PAGE / "index.html", headers=FRESH)
 
 
 async def _no_icon() -> Response:

@@ -85,14 +85,20 @@ async def _events(desk: Desk, question: Question, *, seconds: float) -> AsyncIte
             else:
                 yield await asyncio.to_thread(_event, "done", part)
     except ApiError as error:
-        yield _event("error", {"error": error.problem})
+        yield _failure(error)
     except RegardError as error:
-        yield _event("error", {"error": user_mistake(error).problem})
+        yield _failure(user_mistake(error))
     except Exception as error:
         note_failure(error)
-        yield _event("error", {"error": INSIDE})
+        yield _failure(ApiError(500, INSIDE))
     finally:
         await parts.aclose()  # type: ignore[attr-defined]
+
+
+def _failure(error: ApiError) -> str:
+    """Return an event with what status and headers would have said before the answer began."""
+    wait = {} if error.retry_after is None else {"retry_after": error.retry_after}
+    return _event("error", {"error": error.problem, "status": error.status, **wait})
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

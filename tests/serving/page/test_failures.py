@@ -38,6 +38,10 @@ REFUSALS = {
         {"status": 413, "body": ""},
         "The sentence is too long for this server.",
     ),
+    "refused on the way": (
+        {"events": [("error", {"error": "Too long to look at.", "status": 400})]},
+        "Too long to look at.",
+    ),
     "wrong": ({"status": 400, "json": {"error": "No such model."}}, "No such model."),
 }
 

@@ -41,7 +41,9 @@ export async function translate(request, { onText, signal }) {
       const value = JSON.parse(data);
       if (name === "token") onText(value.text);
       if (name === "done") return value;
-      if (name === "error") throw new ServerError(value.error);
+      if (name === "error") {
+        throw new ServerError(value.error, { status: value.status, retryAfter: value.retry_after });
+      }
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === "AbortError") throw error;

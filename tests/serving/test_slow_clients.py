@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+
+from regard.serving import slow_clients
+from regard.serving.process import listening_socket, make_server
+
+LARGE = 50_000_000  # more than a system keeps for a client that does not read
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    """Serve a large answer."""
+    app = FastAPI()
+    app.add_api_route(
+        "/", lambda: StreamingResponse(bytes(100_000) for _ in range(LARGE // 100_000))
+    )
+    listening = listening_socket("127.0.0.1", 0)
+    server = make_server(app, drain_seconds=5.0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield listening.getsockname()
+    server.should_exit = True
+    thread.join()
+    listening.close()
+
+
+def read_all(address: tuple[str, int], *, after: threading.Event | None) -> int:
+    """Return how many bytes of the answer arrive, if they are read only after an event."""
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        if after is not None:
+            assert after.wait(60)
+        count = 0
+        try:
+            while part := connection.recv(1_000_000):
+                count += len(part)
+        except ConnectionResetError:
+            pass
+        return count
+
+
+def test_an_answer_that_nobody_reads_is_given_up(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = threading.Event()
+    lose = slow_clients.PatientProtocol.connection_lost
+
+    def connection_lost(self: slow_clients.PatientProtocol, exc: Exception | None) -> None:
+        lose(self, exc)
+        lost.set()
+
+    monkeypatch.setattr(slow_clients, "READING_SECONDS", 0.1)
+    monkeypatch.setattr(slow_clients.PatientProtocol, "connection_lost", connection_lost)
+    assert read_all(address, after=lost) < LARGE
+
+
+def test_an_answer_that_is_read_arrives_whole(address: tuple[str, int]) -> None:
+    assert read_all(address, after=None) > LARGE
