@@ -176,6 +176,36 @@ def shakespeare(result: dict[str, Any]) -> str:
     )
 
 
+def transfer(result: dict[str, Any]) -> str:
+    """Return what pre-training was worth, by task and share of the labels."""
+    figures = result["figures"]
+    rows = [
+        f"| {title}, {share} % of the labels | {figures[f'{task}_{share}_scratch']:.1%} | "
+        f"{figures[f'{task}_{share}_pretrained']:.1%} | "
+        f"{100 * figures[f'{task}_{share}_gain']:+.1f} "
+        f"({100 * figures[f'{task}_{share}_gain_low']:+.1f} to "
+        f"{100 * figures[f'{task}_{share}_gain_high']:+.1f}) |"
+        for task, title in (("sst2", "SST-2"), ("trec", "TREC"))
+        for share in (100, 10, 1)
+    ]
+    head = "| test accuracy | from scratch | pre-trained | gain in points (95 % interval) |"
+    return table(head, rows)
+
+
+def generation(result: dict[str, Any]) -> str:
+    """Return what a cache is worth."""
+    figures = result["figures"]
+    return table(
+        "| 512 symbols in the layout of GPT-2 small | symbols a second |",
+        [
+            f"| every symbol reads all before it again | "
+            f"{figures['tokens_per_second_without_cache']:.1f} |",
+            f"| keys and values kept ({figures['cache_speedup_512']:.1f} times as fast) | "
+            f"{figures['tokens_per_second']:.1f} |",
+        ],
+    )
+
+
 def alignment(result: dict[str, Any]) -> str:
     """Return alignment error rates."""
     figures = result["figures"]
@@ -238,6 +268,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "train-speed": train_speed,
     "decode-speed": decode_speed,
     "shakespeare": shakespeare,
+    "transfer": transfer,
+    "generation": generation,
     "alignment": alignment,
     "serving": serving,
     "story-multi30k": story,

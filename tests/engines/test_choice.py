@@ -12,7 +12,9 @@ from regard.engines import choice
 from regard.engines.choice import available_cores, choose_engine, layouts
 from regard.engines.conversion import converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_processes import TorchProcesses
 from regard.exchange.ctranslate2_export import read_export_record, write_export_record
 from regard.recipes.loaded import LoadedTranslator, load
 
@@ -80,15 +82,31 @@ def test_torch_on_request_or_where_there_is_no_other(
     loaded: LoadedTranslator, toy_run: Path
 ) -> None:
     said: list[str] = []
-    assert isinstance(choose_engine(loaded, engine="torch", report=said.append), TorchEngine)
+    assert choose_engine(loaded, engine="torch", report=said.append).name == "torch"
     recurrent = load(toy_run)
-    assert isinstance(choose_engine(recurrent, report=said.append), TorchEngine)
+    assert choose_engine(recurrent, report=said.append).name == "torch"
     assert said[0] == "Engine: torch."
     assert "no layer for model.family = 'recurrent'" in said[1]
     with pytest.raises(SettingsError, match=r"ctranslate2 cannot be used: .*recurrent"):
         choose_engine(recurrent, engine="ctranslate2")
     with pytest.raises(SettingsError, match=r"quantization belongs to the engine ctranslate2"):
         choose_engine(loaded, engine="torch", quantization="int8")
+
+
+@pytest.mark.parametrize(
+    ("cores", "possible", "kind"),
+    [(1, True, TorchEngine), (2, True, TorchProcesses), (2, False, TorchEngine)],
+)
+def test_torch_has_a_process_a_core(
+    loaded: LoadedTranslator,
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int,
+    possible: bool,
+    kind: type[Engine],
+) -> None:
+    monkeypatch.setattr(choice, "CAN_HAVE_HELPERS", possible)
+    monkeypatch.setattr(choice, "available_cores", lambda: cores)
+    assert type(choose_engine(loaded, engine="torch")) is kind
 
 
 def test_without_the_package_there_is_torch(
@@ -98,7 +116,7 @@ def test_without_the_package_there_is_torch(
         raise choice.PackageNotFoundError(package)
 
     monkeypatch.setattr(choice, "version", missing)
-    assert isinstance(choose_engine(loaded), TorchEngine)
+    assert choose_engine(loaded).name == "torch"
     with pytest.raises(SettingsError, match=r"not installed \(pip install ctranslate2\)"):
         choose_engine(loaded, engine="ctranslate2")
 

@@ -46,7 +46,7 @@ def test_a_large_model_is_left_to_threads(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_helpers_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.recipes.processes.FORK", False)
+    monkeypatch.setattr("regard.recipes.processes.CAN_HAVE_HELPERS", False)
     assert processes(monkeypatch=monkeypatch) == 1
     with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):
         processes("training.processes=2", monkeypatch=monkeypatch)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
+from regard.base.helpers import CAN_HAVE_HELPERS
 from regard.engines.conversion import (
     ENGINES,
     TranslatorParts,
@@ -23,6 +24,7 @@ from regard.engines.conversion import (
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_processes import TorchProcesses
 from regard.exchange.ctranslate2_export import (
     Quantization,
     read_export_record,
@@ -37,6 +39,7 @@ CHOICES = "choice.json"
 # The sample: enough for a picture of the speed, and done in a second or two.
 SENTENCES, TORCH_SENTENCES, SOURCE, TARGET = 32, 8, 15, 15
 LOST_BLEU = 0.1
+MOST_PROCESSES = 8  # of torch; each wants a batch of its own
 
 
 def choose_engine(
@@ -66,7 +69,7 @@ def choose_engine(
         raise SettingsError(f"The engine ctranslate2 cannot be used: {problem}")
     if engine == "torch" or problem is not None:
         say("Engine: torch" + (f" ({problem})" if problem else "."))
-        return TorchEngine(translator.model)
+        return _torch(translator, cores)
     if quantization is None and engine == "auto":
         quantization = _harmless_quantization(translator, folder)
     with converted(translator, run=folder, quantization=quantization) as place:
@@ -79,6 +82,13 @@ def choose_engine(
             with_torch=engine == "auto" and quantization is None,
             say=say,
         )
+
+
+def _torch(translator: TranslatorParts, cores: int) -> Engine:
+    """Return the engine that has everything, with a process a core where that can be."""
+    engine = TorchEngine(translator.model)
+    processes = min(cores, MOST_PROCESSES) if CAN_HAVE_HELPERS else 1
+    return TorchProcesses(engine, processes=processes) if processes > 1 else engine
 
 
 def available_cores() -> int:

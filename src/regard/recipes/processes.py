@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from regard.base.errors import SettingsError
+from regard.base.helpers import CAN_HAVE_HELPERS
 from regard.models.summary import parameter_count
 from regard.models.translator import Translator
 from regard.settings.translation import TranslationRecipe
-from regard.training.crew import FORK
 
 # The operations of a larger model are large enough for threads to share.
 LARGEST = 20_000_000
@@ -21,7 +21,7 @@ LEAST_TOKENS = 1_000
 def processes_for(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     """Return how many processes are asked for or, if nothing is, how many are worth their while."""
     wanted = recipe.training.processes
-    possible = FORK and not torch.accelerator.is_available() and not recipe.training.compile
+    possible = CAN_HAVE_HELPERS and not recipe.training.compile
     if wanted is not None and wanted > 1 and not possible:
         raise SettingsError(
             f"training.processes = {wanted} needs Linux, no GPU and no training.compile; "

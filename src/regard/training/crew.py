@@ -1,33 +1,25 @@
-"""Helpers that compute a part of every gradient, each a process on a core of its own.
+"""An update shared out among processes, each of which computes a part of the gradient.
 
-Threads share out the work inside an operation, and the operations of a small model are too small
-to keep several cores busy; processes that each take a part of the sentences do. The weights lie in
-memory that all of them see, so nothing but sentences and gradients changes hands: the first process
-sends each helper its part of a batch, adds the gradients that come back to its own, and takes the
-step alone. Helpers begin as copies of the first process, so this is for Linux.
+The weights lie in memory that all of them see: the first process sends each helper its part of a
+batch, adds the gradients that come back to its own, and takes the step alone.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, Generic, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
+from regard.base.helpers import Helper, HelperLostError, threads
 from regard.training.loss import LossSum
 from regard.training.update import AddGradient, AnyBatch, add_gradient
 
-FORK = sys.platform == "linux"
 LARGEST_SEED = 2**63 - 1
 
 
@@ -72,13 +64,6 @@ class _Task(NamedTuple):
     seed: int
 
 
-class _Helper(NamedTuple):
-    process: BaseProcess
-    line: Connection
-    gradient: Tensor
-    """All gradients of the helper, one after the other, in memory that both see."""
-
-
 class _Crew(Generic[AnyBatch]):
     """This process and its helpers."""
 
@@ -91,24 +76,19 @@ class _Crew(Generic[AnyBatch]):
         self._parameters = parameters
         self._alone = alone
         self._split = split
-        self._helpers: list[_Helper] = []
+        # Each helper with all its gradients, one after the other, in memory that both see.
+        self._helpers: list[tuple[Helper, Tensor]] = []
 
     def hire(self) -> None:
         """Begin one more helper."""
-        fork = multiprocessing.get_context("fork")
-        here, there = fork.Pipe()
         gradient = torch.zeros(sum(p.numel() for p in self._parameters))
         gradient.share_memory_()  # type: ignore[no-untyped-call]
-        process = fork.Process(target=self._help, args=(here, there, gradient), daemon=True)
-        process.start()
-        there.close()
-        self._helpers.append(_Helper(process, here, gradient))
+        self._helpers.append((Helper(partial(self._help, gradient)), gradient))
 
     def dismiss(self) -> None:
         """End all helpers."""
-        for helper in self._helpers:
-            helper.line.close()
-            helper.process.join()
+        for helper, _ in self._helpers:
+            helper.dismiss()
         self._helpers = []
 
     def add_gradient(self, batch: AnyBatch, tokens: int) -> float:
@@ -116,21 +96,19 @@ class _Crew(Generic[AnyBatch]):
         own, *others = self._split(batch, len(self._helpers) + 1)
         # A short batch has fewer parts than there are helpers.
         busy = self._helpers[: len(others)]
-        with _threads(1):
+        with threads(1):
             try:
-                for helper, part in zip(busy, others, strict=True):
-                    seed = int(torch.randint(LARGEST_SEED, (1,)))
-                    helper.line.send(_Task(part, tokens, seed))
+                for (helper, _), part in zip(busy, others, strict=True):
+                    helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
                 nats = self._alone(own, tokens)
-                for helper in busy:
-                    nats += helper.line.recv()
-            except (EOFError, OSError):
+                nats += sum(float(helper.hear()) for helper, _ in busy)
+            except HelperLostError:
                 raise RunError(
                     "A helper process of the training has ended, perhaps for want of memory. Go on "
                     "with --resume; with --set training.processes=1 there are no helpers."
                 ) from None
-            for helper in busy:
-                self._take_over(helper.gradient)
+            for _, gradient in busy:
+                self._take_over(gradient)
         return nats
 
     @torch.no_grad()
@@ -148,34 +126,12 @@ class _Crew(Generic[AnyBatch]):
             for piece, parameter in zip(pieces, self._parameters, strict=True)
         ]
 
-    def _help(self, parents: Connection, line: Connection, gradient: Tensor) -> None:
-        """Compute gradients until nobody is at the other end of the line: a helper's life."""
-        # Nobody is there when the first process has ended, however it did: a copy of its end of
-        # the line that stayed open here would hide that.
-        parents.close()
-        for older in self._helpers:
-            older.line.close()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        torch.set_num_threads(1)
-        pieces = self._pieces(gradient)
-        with suppress(EOFError, OSError):
-            while True:
-                task: _Task = line.recv()
-                torch.manual_seed(task.seed)
-                for parameter in self._parameters:
-                    parameter.grad = None
-                nats = self._alone(task.part, task.tokens)
-                for parameter, piece in zip(self._parameters, pieces, strict=True):
-                    piece.zero_() if parameter.grad is None else piece.copy_(parameter.grad)
-                line.send(nats)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Let operations have so many threads for a while."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    def _help(self, gradient: Tensor, task: _Task) -> float:
+        """Compute the gradient of a part; this is what helpers do."""
+        torch.manual_seed(task.seed)
+        for parameter in self._parameters:
+            parameter.grad = None
+        nats = self._alone(task.part, task.tokens)
+        for parameter, piece in zip(self._parameters, self._pieces(gradient), strict=True):
+            piece.zero_() if parameter.grad is None else piece.copy_(parameter.grad)
+        return nats
