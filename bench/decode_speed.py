@@ -6,7 +6,8 @@ RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece 
 languages. All have the same weights and translate the English sentences of test 2016 in turn, a
 round each after the other; a figure is the median over the rounds of our speed divided by
 theirs. Plain CTranslate2 has the layout of threads and the batch size that were fastest in a first
-pass, ours the layout that it chose by itself. Without --base, base has random weights, whose
+pass, ours the layout that it chose by itself; our torch engine has a process a core, as without
+a word in `regard translate --engine torch`. Without --base, base has random weights, whose
 outputs never end: there all make outputs of exactly 15 symbols.
 The conversions and the choice are made before the clock runs.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
@@ -127,7 +128,7 @@ def measured(
         peer = best_ctranslate2(folder, search, lines)
         contestants = {
             "regard": own(ours, engine, search),
-            "torch": own(ours, TorchEngine(ours.model), search),
+            "torch": own(ours, choose_engine(ours, engine="torch"), search),
             "ctranslate2": peer,
             "hf": hugging_face(ours, search),
         }
