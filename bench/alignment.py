@@ -16,6 +16,7 @@ import json
 import os
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
@@ -33,8 +34,15 @@ from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PUBLISHED = {"enfr": 8.0, "roen": 28.7}
-# Words are symbols, so that links between words need no merging.
-SETTINGS = ["tokenizer.kind=word", "tokenizer.shared=false", "model.tie=target"]
+SETTINGS = [
+    # Words are symbols, so that links between words need no merging.
+    "tokenizer.kind=word",
+    "tokenizer.shared=false",
+    "model.tie=target",
+    # There is no noise in the grammar, and little time.
+    "model.dropout=0.1",
+    "batches.tokens=2048",
+]
 
 
 def main() -> None:
@@ -55,9 +63,11 @@ def main() -> None:
         "head": {"layer": head[0], "head": head[1], "chosen_on": "validation gold"},
         "mean_of_the_shown_layer": mean,
         "model": model.recipe.title,
+        "settings": SETTINGS,
         "sentences": given.sentences,
     }
-    command = "python bench/alignment.py" + (" --run DIR" if given.run else "")
+    command = f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/alignment.py"
+    command += " --run DIR" if given.run else f" --minutes {given.minutes:g}"
     path = write_result("alignment", figures, command=command, notes=notes)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
