@@ -171,6 +171,8 @@ def test_search_options(run: Any, toy_run: Path) -> None:
     assert run("translate", toy_run, TEXT, "--set", "decoding.beam=2").out == TRANSLATION + "\n"
     answer = run("translate", toy_run, TEXT, "--engine", "torch", "--threads", "1", "--verbose")
     assert answer.out == TRANSLATION + "\n"
+    answer = run("translate", toy_run, TEXT, "--verbose")
+    assert answer.err.splitlines()[0].startswith("Engine: torch (a short text")
 
 
 def test_mistakes_with_files(refuse: Any, toy_run: Path, tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def ready_model(
             quantization=quantization.value if quantization else None,
             report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
         )
+    elif verbose:
+        typer.echo("Engine: torch (a short text is not worth a measurement).", err=True)
     lacking = model.engine.lacks(settings)
     if lacking and engine is not EngineChoice.auto:
         raise SettingsError(f"The engine {engine.value} lacks {lacking}: use --engine torch.")
