@@ -127,7 +127,7 @@ def test_more_columns_needed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_number_of_files(count: int) -> None:
-    with pytest.raises(SettingsError, match=rf"one TSV file or .* two line files.*; {count} files"):
+    with pytest.raises(SettingsError, match=rf"one file \(TSV.*two line files.*; {count} files"):
         read_pairs([Path("x")] * count)
 
 

@@ -81,7 +81,8 @@ MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "too many files": (
         "",
         ["data.train=[a,b,c]"],
-        "data: train takes [source file, target file] or one TSV file, not 3 files.",
+        "data: train takes [source file, target file] or one file of pairs (TSV, TMX, PO, "
+        "XLIFF or JSONL), not 3 files.",
     ),
     "unknown task": ("task = 'translat'", [], "Unknown task in here: 'translat'. Did you mean"),
     "invalid TOML": ("model = [", [], "here is not valid TOML: "),

@@ -26,8 +26,8 @@ def read_pairs(paths: Sequence[Path], *, max_words: int = MAX_WORDS) -> list[Sen
     if len(paths) == 2:
         return read_parallel(paths[0], paths[1], max_words=max_words)
     raise SettingsError(
-        f"sentence pairs come from one TSV file or from two line files, source and target; "
-        f"{len(paths)} files were named"
+        "sentence pairs come from one file (TSV, TMX, PO, XLIFF or JSONL) or from two line files, "
+        f"source and target; {len(paths)} files were named"
     )
 
 

@@ -60,8 +60,8 @@ class DataSettings(Settings):
             files = getattr(self, name)
             if len(files) > 2:
                 raise ValueError(
-                    f"{name} takes [source file, target file] or one TSV file, "
-                    f"not {len(files)} files"
+                    f"{name} takes [source file, target file] or one file of pairs (TSV, TMX, PO, "
+                    f"XLIFF or JSONL), not {len(files)} files"
                 )
         return self
 
