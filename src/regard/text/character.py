@@ -35,7 +35,8 @@ class CharacterTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end marks."""
-        return [self._id(character) for character in text]
+        ids = {character: self._id(character) for character in set(text)}
+        return [ids[character] for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, leaving out special symbols other than the unknown one."""
