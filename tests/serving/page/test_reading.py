@@ -130,11 +130,11 @@ def test_layer_head_and_view_can_be_changed(visit, attend):
         word.hover()
         return screen.lit(screen.source())
 
-    screen.choice("layer").select_option("1")
-    screen.choice("head").select_option("2")
+    screen.choice("layer").select_option("0")
+    screen.choice("head").select_option("1")
     first = screen.target().first
     assert lit_by(first) == pytest.approx(answer["cross"][0][1][0], abs=2e-4)
-    screen.page.get_by_role("button", name="Layer 2, head 1").click()
+    screen.page.get_by_role("button", name="Layer 1, head 0").click()
     assert lit_by(first) == pytest.approx(answer["cross"][1][0][0], abs=2e-4)
     screen.choice("view").select_option("encoder")
     assert lit_by(screen.source().nth(1)) == pytest.approx(answer["encoder"][1][0][1], abs=2e-4)

@@ -73,8 +73,8 @@ export function shownMap(answer, { view, layer, head, byPiece }) {
   return { weights, rows, columns, rowSide, columnSide, shift: view === "decoder" ? 1 : 0, most };
 }
 
-/** A layer or head counted from 0: the last one if none is named, or if there are not so many. */
-export const placeOf = (named, count) => Math.min(Number(named) || count, count) - 1;
+/** A named layer or head: the last one if none is named, or if there are not so many. */
+export const placeOf = (named, count) => (named === "" ? count - 1 : Math.min(Number(named), count - 1));
 
 /** What a decoder has read when it writes each piece: the beginning mark, then all but the end. */
 function asRead(side) {

@@ -20,7 +20,7 @@ export function createOverview({ onChoose }) {
 
   return {
     element: section,
-    /** Show the maps of every layer and head; `chosen` is the one that stands large, from 0. */
+    /** Show the maps of every layer and head; `chosen` is the one that stands large. */
     show(layers, chosen) {
       const heads = Math.max(0, ...layers.map((layer) => layer.length));
       section.hidden = layers.length * heads < 2;
@@ -28,13 +28,13 @@ export function createOverview({ onChoose }) {
       if (section.hidden) return;
       grid.style.setProperty("--heads", heads);
       grid.replaceChildren(...layers.map((layer, place) => element("div", { class: "overview-layer" },
-        element("span", { class: "caption" }, `Layer ${place + 1}`),
+        element("span", { class: "caption" }, `Layer ${place}`),
         ...layer.map((weights, head) => {
           const canvas = element("canvas", { width: weights[0].length, height: weights.length });
           drawn.push({ canvas, weights });
           const isChosen = chosen.layer === place && chosen.head === head;
-          return button(canvas, () => onChoose({ layer: `${place + 1}`, head: `${head + 1}` }), {
-            "aria-label": `Layer ${place + 1}, head ${head + 1}`,
+          return button(canvas, () => onChoose({ layer: `${place}`, head: `${head}` }), {
+            "aria-label": `Layer ${place}, head ${head}`,
             "aria-pressed": String(isChosen),
           });
         }))));

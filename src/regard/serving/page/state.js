@@ -6,8 +6,8 @@
  * @property {string} model  name of the model; "" is the first
  * @property {string} with  name of the model beside it; "" is none
  * @property {string} view  "across", "encoder" or "decoder"
- * @property {string} layer  a number from 1, "mean", or "" for the last
- * @property {string} head  a number from 1, or "mean"
+ * @property {string} layer  a number from 0 as everywhere in Regard, "mean", or "" for the last
+ * @property {string} head  a number from 0, or "mean"
  * @property {string} pieces  "yes", "no", or "" for what suits the sentence
  * @property {string} force  ids that the translation must begin with, with commas between
  * @property {string} forceWith  the same for the model beside it
@@ -21,8 +21,8 @@ export const DEFAULTS = Object.freeze({
 
 const VALID = {
   view: /^(across|encoder|decoder)$/,
-  layer: /^(|mean|[1-9]\d{0,2})$/,
-  head: /^(mean|[1-9]\d{0,2})$/,
+  layer: /^(|mean|\d{1,3})$/,
+  head: /^(mean|\d{1,3})$/,
   pieces: /^(|yes|no)$/,
   force: /^(\d+(,\d+)*)?$/,
   forceWith: /^(\d+(,\d+)*)?$/,

@@ -2,7 +2,7 @@
 
 import { fill } from "./composer.js";
 import { element } from "./element.js";
-import { layersOf, suitsPieces, viewsOf } from "./maps.js";
+import { layersOf, placeOf, suitsPieces, viewsOf } from "./maps.js";
 
 const VIEWS = {
   across: "Translation to source",
@@ -45,9 +45,9 @@ export function createToolbar({ onChange }) {
       const cut = answers.some(({ source, target }) => [source, target].some(isCut));
       fill(view, views.map((name) => [name, VIEWS[name]]), state.view);
       fill(layer, [...numbers(layerCount), ["mean", "mean"]],
-        state.layer === "mean" ? "mean" : `${Math.min(Number(state.layer) || layerCount, layerCount)}`);
+        state.layer === "mean" ? "mean" : `${placeOf(state.layer, layerCount)}`);
       fill(head, [["mean", "mean"], ...numbers(headCount)],
-        state.head === "mean" ? "mean" : `${Math.min(Number(state.head), headCount)}`);
+        state.head === "mean" ? "mean" : `${placeOf(state.head, headCount)}`);
       pieces.checked = showsPieces(state, answers);
       const offered = [views.length > 1, layerCount > 1, headCount > 1, cut];
       choices.forEach((choice, place) => { choice.hidden = !offered[place]; });
@@ -62,7 +62,7 @@ export function showsPieces(state, answers) {
   return answers.some(({ source, target }) => suitsPieces(source) || suitsPieces(target));
 }
 
-const numbers = (count) => Array.from({ length: count }, (_, place) => [`${place + 1}`, `${place + 1}`]);
+const numbers = (count) => Array.from({ length: count }, (_, place) => [`${place}`, `${place}`]);
 
 /** Whether any word has more than one piece. */
 const isCut = ({ words }) => words.some((word, place) => word !== -1 && word === words[place - 1]);
