@@ -105,7 +105,7 @@ for line in sys.argv[2:]:
 
 
 def test_argos_translate_installs_it_and_translates_the_same(tmp_path: Path) -> None:
-    elsewhere = os.environ.get("REGARD_ARGOS")
+    elsewhere = os.environ.get("REGARD_ARGOS") or None
     if elsewhere is None and find_spec("argostranslate") is None:
         pytest.skip("argostranslate is not installed; name a folder that has it in REGARD_ARGOS")
     path = tmp_path / "translate-en_de.argosmodel"
