@@ -3,9 +3,10 @@
     python bench/shakespeare.py [--hugging-face PYTHON] [--threads 1] [--rounds 3]
 
 First the recipe `gpt-nano` as it is (4 layers, 4 heads, width 128, context 64, batch 12, 2,000
-updates), then other settings for the same wall time, both measured over the whole validation part
-(the last tenth). Then the same model in `transformers` with a plain loop: pieces of both trainings
-alternate, each in a process of its own, and the ratio is that of the median times an update.
+updates) with three seeds, then other settings for the same wall time, both measured over the whole
+validation part (the last tenth). Then the same model in `transformers` with a plain loop: pieces of
+both trainings alternate, each in a process of its own, and the ratio is that of the median times an
+update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
 Writes results/shakespeare.json. The data is $REGARD_DATA, or ../shared/data.
 """
@@ -62,6 +63,7 @@ BETTER = [
     "training.validate_every=1000000",
     "training.checkpoint_every=1000",
 ]
+SEEDS = (1, 2, 3)  # of the fixed recipe; the loss is their mean
 WARM, TIMED = 20, 100  # updates of a piece of the alternating run
 
 
@@ -85,10 +87,14 @@ def main() -> None:
         return
     figures: dict[str, float] = {}
     if given.part in ("plain", "better", "all"):
-        plain = train(recipe_of(given.text), given.runs / "plain")
-        seconds = seconds_of(plain)
-        figures |= {"validation_loss": plain.metrics["loss"], "training_seconds": seconds}
-        print(json.dumps(plain.metrics), f"{seconds:.0f} s")
+        plain = [
+            train(recipe_of(given.text, f"training.seed={seed}"), given.runs / f"plain-{seed}")
+            for seed in SEEDS
+        ]
+        losses = [one.metrics["loss"] for one in plain]
+        seconds = statistics.median(seconds_of(one) for one in plain)
+        figures |= {"validation_loss": statistics.mean(losses), "training_seconds": seconds}
+        print(losses, f"{seconds:.0f} s")
     if given.part in ("better", "all"):
         changes = [*BETTER, f"training.minutes={seconds / 60}", *given.set]
         better = train(recipe_of(given.text, *changes), given.runs / "better")
@@ -99,7 +105,7 @@ def main() -> None:
     if given.part == "all" and not given.set:
         rounded = {name: round(value, 4) for name, value in figures.items()}
         command = f"python bench/shakespeare.py --threads {given.threads} --rounds {given.rounds}"
-        notes = {"settings_of_the_better_one": BETTER}
+        notes = {"settings_of_the_better_one": BETTER, "losses_of_seeds": losses}
         print(write_result("shakespeare", rounded, command=command, notes=notes))
     print(json.dumps(figures, indent=1))
 
