@@ -55,5 +55,5 @@ def test_ctranslate2_and_torch_translate_the_same(
         wanted = translator.translate(lines, beam=beam, attention=False)
         pairs = list(zip(found, wanted, strict=True))
         same = [(ours, theirs) for ours, theirs in pairs if ours.text == theirs.text]
-        assert len(same) >= 0.97 * len(lines)
+        assert len(same) >= 0.99 * len(lines)
         assert max(abs(ours.score - theirs.score) for ours, theirs in same) < 1e-3

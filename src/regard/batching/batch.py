@@ -12,6 +12,7 @@ import torch
 
 from regard.base.shapes import Bool, Int, Tensor
 from regard.base.specials import BEGIN, END, PAD
+from regard.batching.rows import split_rows
 from regard.corpora.pair import SentencePair
 
 
@@ -62,22 +63,18 @@ class Batch:
         return 1 - (int(self.source_mask.sum()) + self.target_tokens) / positions
 
     def split(self, count: int) -> list[Batch]:
-        """Return the pairs in at most so many parts alike in size, each padded no more than needed.
+        """Return the pairs in at most so many parts, each padded no more than it needs."""
+        return [part._trimmed() for part in split_rows(self, count)]
 
-        Neighbours are of like length, so the parts take turns.
-        """
-        parts = min(count, len(self.source))
-        return [self._rows(slice(first, None, parts)) for first in range(parts)]
-
-    def _rows(self, rows: slice) -> Batch:
-        source = int(self.source_mask[rows].sum(dim=1).max())
-        target = int(self.target_mask[rows].sum(dim=1).max())
+    def _trimmed(self) -> Batch:
+        source = int(self.source_mask.sum(dim=1).max())
+        target = int(self.target_mask.sum(dim=1).max())
         return Batch(
-            source=self.source[rows, :source],
-            source_mask=self.source_mask[rows, :source],
-            target_input=self.target_input[rows, :target],
-            target_output=self.target_output[rows, :target],
-            target_mask=self.target_mask[rows, :target],
+            source=self.source[:, :source],
+            source_mask=self.source_mask[:, :source],
+            target_input=self.target_input[:, :target],
+            target_output=self.target_output[:, :target],
+            target_mask=self.target_mask[:, :target],
         )
 
     def to(self, device: torch.device | str) -> Batch:

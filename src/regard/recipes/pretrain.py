@@ -13,12 +13,14 @@ import torch
 from torch import nn
 
 from regard.batching.answers import AnswerBatch
+from regard.batching.rows import split_rows
 from regard.batching.stream import StreamBatch
 from regard.models.build_language_model import build_language_model
 from regard.models.extend import load_extended
 from regard.models.language_model import LanguageModel
 from regard.recipes.answers import AnswerData, prepare_answers
 from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
+from regard.recipes.processes import processes_for
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.text_data import TextData, prepare_text
@@ -26,6 +28,7 @@ from regard.settings.language_model import LanguageModelRecipe, PretrainingSetti
 from regard.training.averaging import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
 from regard.training.chunked_loss import chunked_token_loss
+from regard.training.crew import Sharing
 from regard.training.loop import fit
 from regard.training.loss import LossSum
 from regard.training.metrics import read_metrics
@@ -75,9 +78,18 @@ def train_language_model(
         clip=settings.clip,
         accumulate=settings.accumulate,
         moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+        sharing=Sharing(_processes(recipe, model, data), split_rows),
     )
     metrics = dict(read_state(run.folder / "best")["metrics"])
     return TrainedLanguageModel(run, load_language_model(run.folder), metrics)
+
+
+def _processes(recipe: LanguageModelRecipe, model: nn.Module, data: TextData | AnswerData) -> int:
+    """Return among how many processes windows are shared out; answers are too few for that."""
+    if not isinstance(data, TextData):
+        return 1
+    tokens = recipe.training.batch_size * recipe.model.context
+    return processes_for(model, wanted=recipe.training.processes, tokens=tokens)
 
 
 def prepare(run: Run, recipe: LanguageModelRecipe) -> TextData | AnswerData:

@@ -1,27 +1,28 @@
-"""How many processes a translator's training is shared out among."""
+"""How many processes a training is shared out among."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.helpers import CAN_HAVE_HELPERS
 from regard.models.summary import parameter_count
-from regard.models.translator import Translator
-from regard.settings.translation import TranslationRecipe
 
 # The operations of a larger model are large enough for threads to share.
 LARGEST = 20_000_000
-# With fewer source and target symbols, a process has too little to do.
-LEAST_TOKENS = 1_000
+# With fewer symbols, a process has too little to do.
+LEAST_TOKENS = 350
 
 
-def processes_for(recipe: TranslationRecipe, model: Translator[Any]) -> int:
-    """Return how many processes are asked for or, if nothing is, how many are worth their while."""
-    wanted = recipe.training.processes
-    possible = CAN_HAVE_HELPERS and not recipe.training.compile
+def processes_for(
+    model: nn.Module, *, wanted: int | None, tokens: int, compiled: bool = False
+) -> int:
+    """Return how many processes are asked for or, if nothing is, how many are worth their while.
+
+    `tokens` are the symbols of a batch.
+    """
+    possible = CAN_HAVE_HELPERS and not compiled
     if wanted is not None and wanted > 1 and not possible:
         raise SettingsError(
             f"training.processes = {wanted} needs Linux, no GPU and no training.compile; "
@@ -31,4 +32,4 @@ def processes_for(recipe: TranslationRecipe, model: Translator[Any]) -> int:
         return wanted
     if not possible or parameter_count(model) > LARGEST:
         return 1
-    return max(1, min(torch.get_num_threads(), recipe.batches.tokens // LEAST_TOKENS))
+    return max(1, min(torch.get_num_threads(), tokens // LEAST_TOKENS))

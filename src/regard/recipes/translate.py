@@ -123,7 +123,7 @@ def train_translator(
         if settings.average
         else None,
         judge=partial(validation, beam=recipe.decoding.beam),
-        sharing=Sharing(processes_for(recipe, model), Batch.split),
+        sharing=Sharing(_processes(recipe, model), Batch.split),
     )
     return Trained(run, load(run.folder), None)
 
@@ -184,6 +184,15 @@ def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch
             )
 
     return loss_sum
+
+
+def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
+    return processes_for(
+        model,
+        wanted=recipe.training.processes,
+        tokens=recipe.batches.tokens // 2,  # of one side
+        compiled=recipe.training.compile,
+    )
 
 
 def _batches(
