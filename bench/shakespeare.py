@@ -1,12 +1,12 @@
 """Tiny Shakespeare: a character model by a fixed recipe, a better one in its time, and the speed.
 
-    python bench/shakespeare.py [--hugging-face PYTHON] [--threads 2] [--rounds 3]
+    python bench/shakespeare.py [--hugging-face PYTHON] [--threads 1] [--rounds 3]
 
 First the recipe `gpt-nano` as it is (4 layers, 4 heads, width 128, context 64, batch 12, 2,000
 updates) with three seeds, then other settings for the same wall time, both measured over the whole
 validation part (the last tenth). Then the same model in `transformers` with a plain loop: pieces of
-both trainings alternate, each on all cores (ours with a process a core, as in `regard train`), and
-the ratio is that of the median times an update.
+both trainings alternate, each in a process of its own, and the ratio is that of the
+median times an update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
 Writes results/shakespeare.json. The data is $REGARD_DATA, or ../shared/data.
 """
@@ -39,7 +39,6 @@ from regard.recipes.pretrain import (
     symbol_loss,
     train_language_model,
 )
-from regard.recipes.processes import processes_for
 from regard.recipes.resume import finish_or_start
 from regard.recipes.run import Run
 from regard.recipes.text_data import prepare_text
@@ -78,7 +77,7 @@ def main() -> None:
     )
     options.add_argument("--runs", type=Path, default=Path("runs/bench/shakespeare"))
     options.add_argument("--hugging-face", default=sys.executable, metavar="PYTHON")
-    options.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options.add_argument("--threads", type=int, default=1)
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--part", choices=["plain", "better", "speed", "all"], default="all")
     options.add_argument("--set", action="append", default=[], help="a setting of the better one")
@@ -177,8 +176,7 @@ def own_piece(folder: Path) -> list[float]:
     )
     times = []
     batches = iterate_stream(data.train, order, start=Position())
-    tokens = settings.batch_size * recipe.model.context
-    sharing = Sharing(processes_for(model, wanted=None, tokens=tokens), split_rows)
+    sharing = Sharing(settings.processes, split_rows)
     with gradients(partial(symbol_loss, model), parameters, sharing) as add_gradient:
         for step in range(1, WARM + TIMED + 1):
             began = time.perf_counter()

@@ -30,7 +30,7 @@ def processes(
     [
         ({"cores": 2}, 2),
         ({"cores": 1}, 1),
-        ({"cores": 16, "tokens": 2_000}, 5),  # more would have next to nothing to do
+        ({"cores": 16, "tokens": 4_096}, 4),  # more would have next to nothing to do
         ({"cores": 2, "tokens": 300}, 1),
         ({"cores": 2, "compiled": True}, 1),
         ({"cores": 2, "wanted": 3}, 3),

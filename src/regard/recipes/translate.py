@@ -190,7 +190,7 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     return processes_for(
         model,
         wanted=recipe.training.processes,
-        tokens=recipe.batches.tokens // 2,  # of one side
+        tokens=recipe.batches.tokens,
         compiled=recipe.training.compile,
     )
 

@@ -105,9 +105,7 @@ class PretrainingSettings(Settings):
     minutes: float | None = Field(None, gt=0, description="most minutes of training")
     batch_size: int = Field(12, ge=1, description="windows a batch")
     accumulate: int = Field(1, ge=1, description="batches an update")
-    processes: int | None = Field(
-        None, ge=1, description="share out every batch; none: by cores and size of the model"
-    )
+    processes: int = Field(1, ge=1, description="share out every batch among so many")
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["constant", "linear", "cosine"] = "cosine"
     lowest_rate: float = Field(
