@@ -15,7 +15,7 @@ MODEL = nn.Linear(10, 100)
 def processes(
     wanted: int | None = None,
     *,
-    tokens: int = 2_000,
+    tokens: int = 8_192,
     compiled: bool = False,
     cores: int = 4,
     monkeypatch: pytest.MonkeyPatch,
@@ -30,7 +30,7 @@ def processes(
     [
         ({"cores": 2}, 2),
         ({"cores": 1}, 1),
-        ({"cores": 16, "tokens": 4_096}, 4),  # more would have next to nothing to do
+        ({"cores": 16, "tokens": 4_096}, 2),  # more would have next to nothing to do
         ({"cores": 2, "tokens": 300}, 1),
         ({"cores": 2, "compiled": True}, 1),
         ({"cores": 2, "wanted": 3}, 3),

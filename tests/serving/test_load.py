@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -84,9 +85,12 @@ def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -
 
 def test_a_stream_that_takes_too_long_says_so(gated: Callable[..., Any]) -> None:
     text = post(gated(seconds=0.2), "/stream").text
-    assert text.endswith(
-        'data: {"error": "The answer took longer than 0.2 seconds. Try again."}\n\n'
-    )
+    said = json.loads(text.splitlines()[-2].removeprefix("data: "))
+    assert said == {
+        "error": "The answer took longer than 0.2 seconds. Try again.",
+        "status": 503,
+        "retry_after": 5,
+    }
 
 
 def test_who_leaves_is_not_translated_for(

@@ -114,5 +114,5 @@ def test_a_stream_begins_with_what_is_forced(client: httpx.Client) -> None:
 
 def test_a_stream_says_what_is_wrong(client: httpx.Client) -> None:
     assert events(client, model="attention", beam=50) == [
-        ("error", {"error": "beam (50) must not exceed 12."})
+        ("error", {"error": "beam (50) must not exceed 12.", "status": 400})
     ]

@@ -12,7 +12,7 @@ from regard.models.summary import parameter_count
 # The operations of a larger model are large enough for threads to share.
 LARGEST = 20_000_000
 # With fewer symbols, a process has too little to do.
-LEAST_TOKENS = 1_000
+LEAST_TOKENS = 2_000
 
 
 def processes_for(
