@@ -38,6 +38,7 @@ Report = Callable[[str], None]
 CHOICES = "choice.json"
 # The sample: enough for a picture of the speed, and done in a second or two.
 SENTENCES, TORCH_SENTENCES, SOURCE, TARGET = 32, 8, 15, 15
+ROUNDS = 2  # in turns, of which the better counts: another process may disturb one
 LOST_BLEU = 0.1
 MOST_PROCESSES = 8  # of torch; each wants a batch of its own
 
@@ -158,7 +159,12 @@ def _fastest(
     speeds = _remembered(run).get(key)
     if not isinstance(speeds, dict) or list(speeds) != known:
         sources = _sample(translator.source_tokenizer.size)
-        speeds = {str(threads): _speed(fast(threads), sources, beam) for threads in layouts(cores)}
+        engines = {str(threads): fast(threads) for threads in layouts(cores)}
+        tried = [
+            {name: _speed(engine, sources, beam) for name, engine in engines.items()}
+            for _ in range(ROUNDS)
+        ]
+        speeds = {name: max(one[name] for one in tried) for name in engines}
         if with_torch:
             speeds["torch"] = _torch_speed(reference, sources[:TORCH_SENTENCES], beam)
         _remember(run, key, speeds)

@@ -63,6 +63,8 @@ class CTranslate2Engine:
         self.reference = reference
         self.threads = threads
         self.compute_type = compute_type
+        # Rounded weights find other outputs anyhow: there it may stop when it likes.
+        self._more = MORE if compute_type == "float32" else 0
         self._shortlist = shortlist and (folder / SHORTLIST).is_file()
         self._source_names = token_names(source_tokenizer)
         self._target_ids = {name: i for i, name in enumerate(token_names(target_tokenizer))}
@@ -167,7 +169,7 @@ class CTranslate2Engine:
         results = self._translate(
             [sources[row] for row in short],
             beam_size=settings.beam,
-            patience=1 + MORE / settings.beam if n_best == 1 else 2,
+            patience=1 + self._more / settings.beam if n_best == 1 else 2,
             num_hypotheses=n_best,
             length_penalty=penalty,
             repetition_penalty=settings.repetition_penalty,
