@@ -57,6 +57,7 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if given.recipe == "gpt2-small":
         command = f"python bench/generation.py --tokens {given.tokens} --rounds {given.rounds}"
+        command += f" --threads {given.threads}"
         notes = {"threads": given.threads, "passes_timed_without_cache": PLACES}
         print(write_result("generation", figures, command=command, notes=notes))
 

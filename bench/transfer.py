@@ -83,7 +83,7 @@ def main() -> None:
         for name, share in SHARES.items():
             figures |= cell(given, pretrained, task, name, share, notes)
             print(json.dumps(figures), flush=True)
-    command = f"python bench/transfer.py --minutes {given.minutes:g}"
+    command = f"python bench/transfer.py --minutes {given.minutes:g} --threads {given.threads}"
     print(write_result("transfer", figures, command=command, notes=notes))
 
 

@@ -17,9 +17,8 @@ from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY,
 from regard.batching.batch import Batch, Example
 from regard.batching.order import BatchOrder, Position, iterate
 from regard.models.build import build_translator
-from regard.models.summary import parameter_count
 from regard.recipes.objective import batch_loss
-from regard.recipes.processes import LARGEST
+from regard.recipes.processes import processes_for
 from regard.settings.transformer import TransformerSettings
 from regard.training.allocator import keep_memory
 from regard.training.crew import Sharing, gradients
@@ -50,7 +49,7 @@ def updates(work: Path, size: str) -> Iterator[int]:
     )
     batches = iterate(order, examples, Position(epoch=0, batch=0))
     loss_sum = partial(batch_loss, model, smoothing=0.0)
-    processes = torch.get_num_threads() if parameter_count(model) <= LARGEST else 1
+    processes = processes_for(model, wanted=None, tokens=2 * SIDE_TOKENS)
     with gradients(loss_sum, parameters, Sharing(processes, Batch.split)) as add_gradient:
         for _, batch in batches:
             yield learn([batch], add_gradient=add_gradient).tokens

@@ -1,8 +1,8 @@
 """Helpers: copies of this process that answer questions, each on a core of its own.
 
-Threads share out the work inside an operation, and the operations of a small model are too small to
-keep several cores busy; processes that each take a part of the sentences do. A helper begins with
-everything that this process has, so that only questions and answers change hands. For Linux.
+Threads share out the work inside an operation. Where operations are small, processes that each take
+a part of the sentences may keep the cores busier. A helper begins with everything that this process
+has, so that only questions and answers change hands. For Linux.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import torch
 
 # A GPU cannot be used from a copy of a process.
 CAN_HAVE_HELPERS = sys.platform == "linux" and not torch.accelerator.is_available()
-
 
 # The ends of all lines on this side.
 _LINES: WeakSet[Connection] = WeakSet()

@@ -81,7 +81,7 @@ BUILT_IN = Scale(
     },
 )
 # Sizes at which a word costs every model about two million multiplications, projection included.
-# Batches are small because minutes are few: twice as many updates teach more than half the noise.
+# Batches are small because minutes are few and updates should be many; larger ones were not tried.
 FROM_FILES = Scale(
     minutes=20.0,
     everyone=(
