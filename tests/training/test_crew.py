@@ -97,6 +97,25 @@ def test_the_threads_are_given_back() -> None:
     assert torch.get_num_threads() == before
 
 
+def test_the_validation_has_all_threads_and_an_update_one(toy: Any, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    task, seen = toy(tmp_path), []
+    plain_loss = task.loss_sum
+
+    def loss_sum(points: Any) -> LossSum:
+        seen.append(torch.get_num_threads())
+        found: LossSum = plain_loss(points)
+        return found
+
+    task.loss_sum = loss_sum
+    torch.set_num_threads(3)
+    try:
+        task.fit(steps=2, validate_every=1, sharing=Sharing(2, halves))
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 3, 1, 3]
+
+
 def test_a_helper_that_ends_is_reported() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
     first = os.getpid()

@@ -40,6 +40,7 @@ def gradients(
     """Yield what adds the gradient of a batch to the parameters, alone or with helpers.
 
     Helpers see the model as it is at the beginning, but for its weights: it must be in training.
+    While there are helpers, torch's operations have one thread in this process too.
     """
     alone = partial(add_gradient, loss_sum)
     if sharing is None or sharing.processes == 1:
@@ -51,7 +52,10 @@ def gradients(
     try:
         for _ in range(sharing.processes - 1):
             crew.hire()
-        yield crew.add_gradient
+        # Also between gradients: threads that had a share in the step go on turning for a while,
+        # on the core that a helper needs.
+        with threads(1):
+            yield crew.add_gradient
     finally:
         crew.dismiss()
 
@@ -96,19 +100,18 @@ class _Crew(Generic[AnyBatch]):
         own, *others = self._split(batch, len(self._helpers) + 1)
         # A short batch has fewer parts than there are helpers.
         busy = self._helpers[: len(others)]
-        with threads(1):
-            try:
-                for (helper, _), part in zip(busy, others, strict=True):
-                    helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
-                nats = self._alone(own, tokens)
-                nats += sum(float(helper.hear()) for helper, _ in busy)
-            except HelperLostError:
-                raise RunError(
-                    "A helper process of the training has ended, perhaps for want of memory. Go on "
-                    "with --resume; with --set training.processes=1 there are no helpers."
-                ) from None
-            for _, gradient in busy:
-                self._take_over(gradient)
+        try:
+            for (helper, _), part in zip(busy, others, strict=True):
+                helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
+            nats = self._alone(own, tokens)
+            nats += sum(float(helper.hear()) for helper, _ in busy)
+        except HelperLostError:
+            raise RunError(
+                "A helper process of the training has ended, perhaps for want of memory. Go on "
+                "with --resume; with --set training.processes=1 there are no helpers."
+            ) from None
+        for _, gradient in busy:
+            self._take_over(gradient)
         return nats
 
     @torch.no_grad()

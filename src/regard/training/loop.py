@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 from torch import nn
 
+from regard.base.helpers import threads
 from regard.training.allocator import keep_memory
 from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
 from regard.training.checkpoint import CheckpointStore, read_weights
@@ -105,6 +106,7 @@ def fit(
     batches = batches_from(progress.epoch, progress.batch)
     parameters = [p for p in model.parameters() if p.requires_grad]
     began = time.monotonic() - progress.seconds
+    all_threads = torch.get_num_threads()
 
     model.train()
     with gradients(loss_sum, parameters, sharing) as add_gradient:
@@ -136,7 +138,10 @@ def fit(
 
             last = _reason_to_stop(progress, limits) is not None
             if last or progress.step % limits.validate_every == 0:
-                progress = _validated(model, progress, validate, store, observer, moving, average)
+                with threads(all_threads):
+                    progress = _validated(
+                        model, progress, validate, store, observer, moving, average
+                    )
             last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
             if last or progress.step % limits.checkpoint_every == 0:
                 store.save(model, optimizer, progress)
