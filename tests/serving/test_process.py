@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+
 import pytest
 
 from regard.base.errors import SettingsError
@@ -19,3 +22,22 @@ def test_a_port_that_is_taken_is_named() -> None:
 def test_an_address_that_is_not_ours_is_refused() -> None:
     with pytest.raises(SettingsError, match="Choose another with --host and --port"):
         listening_socket("203.0.113.7", 0)
+
+
+def test_small_answers_leave_at_once() -> None:
+    async def undelayed() -> list[int]:
+        seen = []
+
+        async def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted = writer.get_extra_info("socket")
+            seen.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = listening_socket("127.0.0.1", 0)
+        async with await asyncio.start_server(look, sock=listening):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            await reader.read()
+            writer.close()
+        return seen
+
+    assert asyncio.run(undelayed()) == [1]
