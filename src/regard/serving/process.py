@@ -19,8 +19,8 @@ CONNECTIONS = 2_000
 def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that is bound, or say why it cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Where the protocol is not named, asyncio leaves Nagle's algorithm on, and an answer's body waits
-    # 40 ms until the client has acknowledged its head.
+    # Where the protocol is not named, asyncio leaves Nagle's algorithm on, and the body of an
+    # answer waits 40 ms until the client has acknowledged its head.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
