@@ -116,10 +116,22 @@ def test_the_layout_of_gpt2_has_its_parameters() -> None:
     assert parameter_count(model) == (50 + 10) * 24 + 3 * block + 2 * 24
 
 
-def test_fresh_logits_are_nearly_uniform() -> None:
+@pytest.mark.parametrize(("width", "spread"), [(768, 0.02), (192, 0.04)])
+def test_fresh_matrices_are_as_wide_as_those_of_gpt2_for_their_width(
+    width: int, spread: float
+) -> None:
+    model = model_of({"model_dim": width, "heads": 4}, vocab=100)
+    inner = model.reader.layers[0].feed_forward.inner.weight
+    assert float(inner.detach().std()) == pytest.approx(spread, rel=0.02)
+
+
+def test_fresh_logits_are_as_loud_as_those_of_gpt2() -> None:
     with torch.no_grad():
         logits = (model := model_of({})).project(model(symbols(3, 20)).features)
-    assert float(-logits.log_softmax(-1).mean()) == pytest.approx(math.log(30), abs=0.05)
+    # Logits are sums of as many products as the model is wide, of features about as large as 1.
+    spread = 0.02 * math.sqrt(768)
+    wanted = math.log(30) + spread**2 / 2
+    assert float(-logits.log_softmax(-1).mean()) == pytest.approx(wanted, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from regard.settings.language_model import (
 from regard.transformer.causal import CausalTransformer
 from regard.transformer.layer import SelfAttentionLayer
 
-SPREAD = 0.02  # of fresh weights (Radford et al. 2018, section 4.1)
+SPREAD, SPREAD_WIDTH = 0.02, 768  # of fresh weights, and for which width (Radford et al. 2018, 4.1)
 
 
 def build_language_model(
@@ -47,7 +47,7 @@ class CausalPlan(TransformerPlan):
             projection=self._projection(table),
             context=self.max_length,
         )
-        _spread_weights(model, layers=self.layers)
+        _spread_weights(model, layers=self.layers, width=self.model_dim)
         return model
 
 
@@ -98,21 +98,23 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
     )
 
 
-def _spread_weights(model: nn.Module, *, layers: int) -> None:
+def _spread_weights(model: nn.Module, *, layers: int, width: int) -> None:
     """Draw all matrices from one narrow normal distribution, as GPT-2 does.
 
-    What each layer adds to the way around it is narrower still, by the root of the number of such
-    sums, so that a deep stack begins no louder than a shallow one (Radford et al. 2019, 2.3).
+    Narrower models sum fewer products: theirs is wider, by the root, so that all begin as loud as
+    GPT-2. What each layer adds to the way around it is narrower still, by the root of the number of
+    such sums, so that a deep stack begins no louder than a shallow one (Radford et al. 2019, 2.3).
     """
+    spread = SPREAD * math.sqrt(SPREAD_WIDTH / width)
     for part in model.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=SPREAD)
+            nn.init.normal_(part.weight, std=spread)
         elif isinstance(part, LearnedPositions):
-            nn.init.normal_(part.vectors, std=SPREAD)
+            nn.init.normal_(part.vectors, std=spread)
     for part in model.modules():
         if isinstance(part, SelfAttentionLayer):
             for last in (part.attention.output, part.feed_forward.outer):
-                nn.init.normal_(last.weight, std=SPREAD / math.sqrt(2 * layers))
+                nn.init.normal_(last.weight, std=spread / math.sqrt(2 * layers))
 
 
 LANGUAGE_MODELS: dict[str, Callable[..., LanguageModel[Any]]] = {
