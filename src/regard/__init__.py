@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.base.errors import RegardError
-    from regard.recipes.loaded import load
+    from regard.recipes.load_run import load_run as load
 
 __version__ = "0.1.0"
 __all__ = ["RegardError", "__version__", "load"]
 
 # Loaded on first use: torch and matplotlib take seconds that `regard --help` should not.
-_WHERE = {"load": "regard.recipes.loaded", "RegardError": "regard.base.errors"}
+_WHERE = {
+    "load": ("regard.recipes.load_run", "load_run"),
+    "RegardError": ("regard.base.errors", "RegardError"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+    module, there = _WHERE[name]
+    return getattr(import_module(module), there)

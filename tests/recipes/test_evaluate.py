@@ -18,7 +18,8 @@ from regard.recipes.loaded import LoadedTranslator
 
 @pytest.fixture(scope="module")
 def model(toy_run: Path) -> LoadedTranslator:
-    return regard.load(toy_run)
+    loaded: LoadedTranslator = regard.load(toy_run)
+    return loaded
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+import regard
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.batching.stream import all_windows
 from regard.recipes.catalog import find_recipe
-from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
+from regard.recipes.loaded_language_model import LoadedLanguageModel
 from regard.recipes.pretrain import (
     TrainedLanguageModel,
     rate_of,
@@ -198,7 +199,8 @@ def test_the_rate_ends_where_it_is_told_to() -> None:
 
 @pytest.fixture(scope="module")
 def model(trained: TrainedLanguageModel) -> LoadedLanguageModel:
-    return load_language_model(trained.run.folder)
+    loaded: LoadedLanguageModel = regard.load(trained.run.folder)
+    return loaded
 
 
 def test_the_same_text_with_and_without_cache(model: LoadedLanguageModel) -> None:
