@@ -5,8 +5,9 @@
 Trains twice (a stopped training is continued): on the lower-cased, tokenised text, whose BLEU on
 test 2016 is taken without further tokenisation, and on the raw text, whose BLEU is cased and 13a.
 29,000 pairs are soon known by heart, so a training has two parts: some minutes by the recipe, and
-some with R-Drop from the model that they gave. Checkpoints are averaged, models chosen on the
-validation part alone, and searched with beam 5.
+some with R-Drop from the model that they gave (none with --tuning 0). Checkpoints are averaged, and
+beams are 5 wide. Which of the two models is tested, and with which length penalty, is decided on
+the validation part alone.
 Writes results/multi30k-PAIR.json; with `--only tok` it has no figure of the raw text. The data is
 $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,6 +25,7 @@ from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
 from regard.corpora.pair import SentencePair
+from regard.engines.choice import choose_engine
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import read_splits
 from regard.recipes.loaded import LoadedTranslator
@@ -53,6 +56,18 @@ TUNING = [
     "training.learning_rate=0.0015",
     "training.warmup=200",
 ]
+PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trained model, the length penalty and the BLEU that it has on the validation part."""
+
+    model: LoadedTranslator
+    penalty: float
+    bleu: float
+    minutes: float
+    test: list[SentencePair]
 
 
 def main() -> None:
@@ -67,27 +82,26 @@ def main() -> None:
     options.add_argument("--set", action="append", default=[], help="a setting, key=value")
     given = options.parse_args()
     scores: dict[str, Score] = {}
-    minutes: dict[str, float] = {}
+    chosen: dict[str, dict[str, float]] = {}
     for text in [given.only] if given.only else list(TEXTS):
-        name = f"{given.pair}-{text}"
-        first, tuned = given.runs / name, given.runs / f"{name}-tuned"
-        parts = {
-            first: [f"training.minutes={given.minutes}"],
-            tuned: [f"training.minutes={given.tuning}", *TUNING, f"training.start_from={first}"],
+        tokenize = TEXTS[text][1]
+        candidates = train(given, text, tokenize=tokenize)
+        best = max(candidates, key=lambda one: one.bleu)
+        scores[text] = bleu(best.model, best.test, penalty=best.penalty, tokenize=tokenize)
+        chosen[text] = {
+            "part": candidates.index(best) + 1,
+            "length_penalty": best.penalty,
+            "bleu_validation": round(best.bleu, 2),
+            "minutes": round(sum(one.minutes for one in candidates), 1),
         }
-        minutes[text] = 0.0
-        for folder, changes in parts.items():
-            recipe = recipe_of(text, given.pair, given.data, changes=[*changes, *given.set])
-            scores[text], taken = train_and_test(recipe, folder, tokenize=TEXTS[text][1])
-            minutes[text] += taken
-            print(folder.name, scores[text].value, scores[text].signature)
+        print(text, chosen[text], scores[text].value, scores[text].signature)
     if given.only == "raw" or given.set:
         return
     figures = {FIGURES[text]: round(score.value, 2) for text, score in scores.items()}
-    figures["training_minutes"] = round(minutes["tok"], 1)
+    figures["training_minutes"] = chosen["tok"]["minutes"]
     notes = {
         "signatures": {text: score.signature for text, score in scores.items()},
-        "minutes": {text: round(value, 1) for text, value in minutes.items()},
+        "chosen": chosen,
         "settings": SETTINGS,
         "settings_of_the_second_part": TUNING,
         "threads": torch.get_num_threads(),
@@ -114,22 +128,44 @@ def recipe_of(text: str, pair: str, data: Path, *, changes: list[str]) -> Transl
     return expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
 
 
-def train_and_test(
-    recipe: TranslationRecipe, folder: Path, *, tokenize: str
-) -> tuple[Score, float]:
-    """Train or continue; return BLEU on the test part and the minutes that training took."""
+def train(given: argparse.Namespace, text: str, *, tokenize: str) -> list[Candidate]:
+    """Train both parts, or continue them."""
+    first = given.runs / f"{given.pair}-{text}"
+    parts = {first: [f"training.minutes={given.minutes}"]}
+    if given.tuning:
+        tuned = [f"training.minutes={given.tuning}", *TUNING, f"training.start_from={first}"]
+        parts[first.with_name(f"{first.name}-tuned")] = tuned
+    found = []
+    for folder, changes in parts.items():
+        recipe = recipe_of(text, given.pair, given.data, changes=[*changes, *given.set])
+        found.append(train_part(recipe, folder, tokenize=tokenize))
+        print(folder.name, found[-1].bleu, found[-1].penalty)
+    return found
+
+
+def train_part(recipe: TranslationRecipe, folder: Path, *, tokenize: str) -> Candidate:
+    """Train or continue; choose the length penalty on the validation part."""
     splits = read_splits(recipe.data)
     run = finish_or_start(folder, recipe)
     with TrainingDisplay(Console(), limits_of(recipe.training), title=folder.name) as display:
-        trained = train_translator(recipe, run, splits=splits, observers=[display])
+        model = train_translator(recipe, run, splits=splits, observers=[display]).model
+    model.engine = choose_engine(model, folder=folder)
+    found = {
+        penalty: bleu(model, splits.valid, penalty=penalty, tokenize=tokenize).value
+        for penalty in PENALTIES
+    }
+    best = max(found, key=lambda penalty: found[penalty])
     newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
     minutes = read_state(newest)["progress"]["seconds"] / 60
-    return bleu(trained.model, splits.test, tokenize=tokenize), minutes
+    return Candidate(model, best, found[best], minutes, splits.test)
 
 
-def bleu(model: LoadedTranslator, pairs: list[SentencePair], *, tokenize: str) -> Score:
+def bleu(
+    model: LoadedTranslator, pairs: list[SentencePair], *, penalty: float, tokenize: str
+) -> Score:
     """Return the BLEU of beam search on these pairs."""
-    found = model.translate([pair.source for pair in pairs], attention=False)
+    sources = [pair.source for pair in pairs]
+    found = model.translate(sources, length_penalty=penalty, attention=False)
     references = [pair.target for pair in pairs]
     return corpus_bleu([one.text for one in found], references, tokenize=tokenize)
 
