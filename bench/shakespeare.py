@@ -51,8 +51,8 @@ from regard.training.update import update
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
-# In the same time: more updates of less, a higher rate that the rotary positions and the norms
-# stand well, and a decay to almost nothing.
+# In the same time: a higher rate that the rotary positions and the norms stand well, and a decay to
+# almost nothing.
 BETTER = [
     "model.positions=rotary",
     "model.norm=rms",
