@@ -32,7 +32,7 @@ from regard.training.metrics import read_metrics
 # Entered with a sentence about what is done next, for whoever waits.
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
-ROUNDS = 3
+ROUNDS = 7
 TIMED_SENTENCES = 48
 
 
