@@ -272,6 +272,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "generation": generation,
     "alignment": alignment,
     "serving": serving,
+    "story-built-in": story,
     "story-multi30k": story,
     "story-bible": story,
 }
