@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from regard.batching.batch import Example
+from regard.batching.buckets import by_length
 from regard.corpora.pair import SentencePair
 
 
@@ -22,7 +24,7 @@ class SamplingEncoder(Protocol):
 
 
 class Resegmenter:
-    """Kudo 2018: ids drawn anew for each batch, as a function of seed, epoch and batch alone."""
+    """Kudo 2018: ids drawn anew in each epoch, as a function of seed, epoch and batch alone."""
 
     def __init__(
         self,
@@ -43,10 +45,28 @@ class Resegmenter:
         self._seed = seed
         self._max_length = max_length
 
-    def __call__(self, epoch: int, batch: int, rows: Sequence[int]) -> list[Example]:
-        """Return the examples of a batch with other ids; one that grew too long stays as it was."""
+    def __call__(
+        self, epoch: int, first: int, batches: Sequence[Sequence[int]]
+    ) -> list[list[Example]]:
+        """Return the examples of successive batches with other ids; `first` numbers the first.
+
+        One that would grow too long stays as it was. Sentences of one length no longer are when
+        they are cut anew, so those of all these batches are dealt out again by length: every batch
+        keeps its number of rows and its rank among them, and pads as little as before.
+        """
+        rows = [row for batch in batches for row in batch]
+        drawn = self._draw(rows, seeds=[self._seed, epoch, first])
+        from_short = iter(by_length(np.array([example.lengths for example in drawn])).tolist())
+        longest = [max(max(self._examples[row].lengths) for row in batch) for batch in batches]
+        dealt: list[list[Example]] = [[] for _ in batches]
+        for number in np.argsort(longest, kind="stable").tolist():
+            dealt[number] = [drawn[place] for place in islice(from_short, len(batches[number]))]
+        return dealt
+
+    def _draw(self, rows: Sequence[int], *, seeds: Sequence[int]) -> list[Example]:
+        """Return other ids for these rows."""
         # SentencePiece takes 32 bits; NumPy mixes them the same way in all its versions.
-        seed = int(np.random.SeedSequence([self._seed, epoch, batch]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
         sources = [self._pairs[row].source for row in rows]
         targets = [self._pairs[row].target for row in rows]
         sampled = [

@@ -196,7 +196,7 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
 
 
 def _batches(
-    recipe: TranslationRecipe, examples: Sequence[Example], drawn: Resegmenter | None
+    recipe: TranslationRecipe, examples: Sequence[Example], redraw: Resegmenter | None
 ) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
     order = BatchOrder(
         [example.lengths for example in examples],
@@ -205,7 +205,7 @@ def _batches(
         short_first=recipe.batches.short_first,
     )
     return lambda epoch, batch: iterate(
-        order, examples, Position(epoch=epoch, batch=batch), drawn=drawn
+        order, examples, Position(epoch=epoch, batch=batch), redraw=redraw
     )
 
 
