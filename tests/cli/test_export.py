@@ -26,6 +26,14 @@ MISTAKES = {
         ["--to", "argos", "--source", "en", "--target", "de", "--shortlist"],
         "--shortlist belongs to --to ctranslate2",
     ),
+    "a smaller GPT-2": (
+        ["--to", "gpt2", "--quantization", "int8"],
+        "--quantization belongs to --to ctranslate2 or argos, not to gpt2",
+    ),
+    "languages for CTranslate2": (
+        ["--to", "ctranslate2", "--source", "en"],
+        "--source belongs to --to argos",
+    ),
     "words for argos": (
         ["--to", "argos", "--source", "en", "--target", "de"],
         "one SentencePiece model for both languages",

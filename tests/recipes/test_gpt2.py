@@ -46,13 +46,16 @@ def test_there_and_back_by_the_commands(folder: Path, tmp_path: Path) -> None:
 
     for arguments in (
         ["import-gpt2", folder, "--out", tmp_path / "run"],
-        ["export-gpt2", tmp_path / "run", "--out", tmp_path / "back"],
+        ["export", tmp_path / "run", "--to", "gpt2", "--output", tmp_path / "back"],
+        ["export", tmp_path / "run", "--to", "gpt2"],
+        ["export", tmp_path / "run", "--to", "gpt2"],  # again, in the same place
     ):
         with pytest.raises(SystemExit) as stop:
             main([str(argument) for argument in arguments])
         assert stop.value.code == 0
     for name in ("model.safetensors", "vocab.json", "merges.txt"):
         assert (folder / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
+        assert (folder / name).read_bytes() == (tmp_path / "run" / "gpt2" / name).read_bytes()
 
 
 def test_what_cannot_be_exported(folder: Path, tmp_path: Path) -> None:

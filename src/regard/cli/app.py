@@ -17,7 +17,7 @@ from regard.cli.export import export
 from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
-from regard.cli.gpt2 import export_gpt2, import_gpt2
+from regard.cli.gpt2 import import_gpt2
 from regard.cli.gradients import gradients
 from regard.cli.ladder import ladder
 from regard.cli.look import look
@@ -66,7 +66,6 @@ for command in (
     finetune,
     classify,
     import_gpt2,
-    export_gpt2,
     export,
     score,
     compare,

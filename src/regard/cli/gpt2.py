@@ -1,4 +1,4 @@
-"""`regard import-gpt2` and `regard export-gpt2`: to and from Hugging Face's layout."""
+"""`regard import-gpt2`: a run from Hugging Face's layout; `regard export --to gpt2` goes back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from regard.cli.options import RunFolder
 
 
 def import_gpt2(
@@ -25,17 +23,3 @@ def import_gpt2(
 
     gpt2.import_gpt2(folder, out)
     typer.echo(f'Run: {out}   try: regard generate {out} "In a shocking finding,"', err=True)
-
-
-def export_gpt2(
-    run: RunFolder,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write, new or empty.")],
-) -> None:
-    """Write a language model so that `transformers` loads it as GPT-2.
-
-    Example: regard export-gpt2 runs/book --out book-gpt2
-    """
-    from regard.recipes import gpt2
-
-    gpt2.export_gpt2(run, out)
-    typer.echo(f"Wrote {out}", err=True)

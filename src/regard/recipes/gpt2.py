@@ -14,6 +14,8 @@ from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.training.checkpoint import CheckpointStore
 from regard.training.progress import Progress
 
+INSIDE = "gpt2"
+
 
 def import_gpt2(folder: Path, out: Path) -> Run:
     """Make a run of a GPT-2 folder, to generate with and to fine-tune."""
@@ -32,10 +34,14 @@ def import_gpt2(folder: Path, out: Path) -> Run:
     return run
 
 
-def export_gpt2(folder: Path, out: Path) -> None:
-    """Write the best model of a run as `transformers` reads it."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"{out} is not empty; choose another folder with --out.")
+def export_gpt2(folder: Path, output: Path | None = None) -> Path:
+    """Write the best model of a run as `transformers` reads it; return the folder.
+
+    Without `output` that is `gpt2` in the run, written anew each time.
+    """
+    out = output or folder / INSIDE
+    if output is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RunError(f"{out} is not empty; choose another folder with --output.")
     loaded = load_language_model(folder)
     settings, tokenizer = loaded.recipe.model, loaded.text.tokenizer
     if not isinstance(settings, CausalTransformerSettings):
@@ -45,3 +51,4 @@ def export_gpt2(folder: Path, out: Path) -> None:
             'GPT-2 reads byte-level BPE: train with tokenizer.kind="byte-bpe" to export a model.'
         )
     write_gpt2(Gpt2(loaded.model, settings, tokenizer), out)
+    return out
