@@ -11,7 +11,9 @@ Each is a process of its own; they take turns, and the figure of each is the med
 The peers run as they are shipped, and on `tiny` once more with our allocator settings.
 
 `*_peak_share` is the share of the matrix product's speed (2048 x 2048, single precision, the best
-of all in the run) that the products of the training reach. Writes results/train-speed.json.
+of all in the run) that the products of the training reach; `*_peak_share_in_turn` takes the product
+measured right before each turn instead, as the machine is not always equally fast, and the median.
+Writes results/train-speed.json.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ class Contestant:
     name: str
     process: subprocess.Popen[str]
     speeds: list[float] = field(default_factory=list)
+    products: list[float] = field(default_factory=list)  # speed of the product before each turn
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
@@ -79,9 +82,7 @@ def main() -> None:
     options.add_argument("--work", type=Path, default=Path("runs/bench/train-speed"))
     given = options.parse_args()
     prepare(given.data, given.work)
-    peaks: list[float] = []
-    found = {size: measure(size, given, peaks) for size in given.sizes}
-    report(found, max(peaks), given)
+    report({size: measure(size, given) for size in given.sizes}, given)
 
 
 def prepare(data: Path, work: Path) -> None:
@@ -96,7 +97,7 @@ def prepare(data: Path, work: Path) -> None:
     write_vocabulary(work / "vocab", tokenizer.size)
 
 
-def measure(size: str, given: argparse.Namespace, peaks: list[float]) -> list[Contestant]:
+def measure(size: str, given: argparse.Namespace) -> list[Contestant]:
     """Let all contestants of a size take turns; the first turn of each warms it up."""
     batches = given.batches if size == "tiny" else max(1, given.batches // 5)
     contestants = start_all(size, given)
@@ -104,7 +105,7 @@ def measure(size: str, given: argparse.Namespace, peaks: list[float]) -> list[Co
         print(f"{size}, warm-up: {one.name} {one.run(batches):.0f} target tokens/s", flush=True)
     for number in range(given.rounds):
         for one in contestants:
-            peaks.append(product_speed(given.threads))
+            one.products.append(product_speed(given.threads))
             one.speeds.append(one.run(batches))
             print(f"{size}, round {number + 1}: {one.name} {one.speeds[-1]:.0f} target tokens/s")
     for one in contestants:
@@ -190,8 +191,10 @@ def operations_per_token(size: str, work: Path) -> float:
     return 3 * 2 * total / targets
 
 
-def report(found: dict[str, list[Contestant]], peak: float, given: argparse.Namespace) -> None:
+def report(found: dict[str, list[Contestant]], given: argparse.Namespace) -> None:
     """Write the ratios to the fastest peer, and the share of the matrix product's speed."""
+    everyone = [one for contestants in found.values() for one in contestants]
+    peak = max(product for one in everyone for product in one.products)
     figures: dict[str, float] = {"product_gflops": round(peak / 1e9, 1)}
     for size, contestants in found.items():
         medians = {one.name: statistics.median(one.speeds) for one in contestants}
@@ -199,8 +202,11 @@ def report(found: dict[str, list[Contestant]], peak: float, given: argparse.Name
         memory = {one.name: one.megabytes for one in contestants}
         figures |= {f"{size}_{name}_megabytes": round(value) for name, value in memory.items()}
         own = medians.pop("regard")
-        share = own * operations_per_token(size, given.work) / peak
-        figures[f"{size}_peak_share"] = round(share, 3)
+        operations = operations_per_token(size, given.work)
+        figures[f"{size}_peak_share"] = round(own * operations / peak, 3)
+        ours = next(one for one in contestants if one.name == "regard")
+        turns = [a * operations / b for a, b in zip(ours.speeds, ours.products, strict=True)]
+        figures[f"{size}_peak_share_in_turn"] = round(statistics.median(turns), 3)
         same = {name: value for name, value in medians.items() if name.endswith("_same_allocator")}
         shipped = {name: value for name, value in medians.items() if name not in same}
         if shipped:
