@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -28,42 +31,48 @@ def run(*arguments: str) -> None:
     assert stopped.value.code in (0, None)
 
 
+class Demo(NamedTuple):
+    folder: Path
+    shown: str
+
+
 @pytest.fixture(scope="module")
-def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     folder = tmp_path_factory.mktemp("demo") / "runs"
-    run("demo", "--out", str(folder), *QUICK)
-    return folder
+    shown = StringIO()
+    with redirect_stdout(shown):
+        run("demo", "--out", str(folder), *QUICK)
+    return Demo(folder, shown.getvalue())
 
 
-def test_it_leaves_three_runs_and_a_report(demo_folder: Path) -> None:
+def test_it_leaves_three_runs_and_a_report(demo: Demo) -> None:
     for name in MODELS:
-        scores = json.loads((demo_folder / name / "test.json").read_text())
+        scores = json.loads((demo.folder / name / "test.json").read_text())
         assert scores["bleu"]["signature"]
-    page = (demo_folder / "report.html").read_text()
+    page = (demo.folder / "report.html").read_text()
     for part in ("BLEU by the length", "What attention looks at", "Best translations", "Recipe"):
         assert part in page
     for name in MODELS:
         assert f"How {name} was made" in page
-        assert f"How {name} was made" in (demo_folder / name / "report.html").read_text()
+        assert f"How {name} was made" in (demo.folder / name / "report.html").read_text()
 
 
-def test_a_second_call_shows_the_same_without_training(
-    demo_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = (demo_folder / "attention" / "best" / "model.safetensors").stat().st_mtime_ns
-    run("demo", "--out", str(demo_folder), *QUICK)
-    shown = capsys.readouterr().out
-    assert "BLEU by sentence length" in shown
-    assert "source" in shown
+def test_it_shows_what_it_found(demo: Demo) -> None:
+    assert "BLEU by sentence length" in demo.shown
+    assert "source" in demo.shown
     for name in MODELS:
-        assert name in shown
-    assert "report.html" in shown
-    assert (demo_folder / "attention" / "best" / "model.safetensors").stat().st_mtime_ns == before
+        assert name in demo.shown
+    assert "report.html" in demo.shown
 
 
-def test_results_as_json(demo_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("demo", "--out", str(demo_folder), "--json", *QUICK)
+def test_a_second_call_trains_nothing_and_gives_results_as_json(
+    demo: Demo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = [demo.folder / name / "best" / "model.safetensors" for name in MODELS]
+    before = [path.stat().st_mtime_ns for path in weights]
+    run("demo", "--out", str(demo.folder), "--json", *QUICK)
     results = json.loads(capsys.readouterr().out)
+    assert [path.stat().st_mtime_ns for path in weights] == before
     assert set(results) == set(MODELS)
     assert results["attention"]["parameters"] > results["plain"]["parameters"]
     for name in ("attention", "transformer"):

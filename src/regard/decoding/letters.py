@@ -34,6 +34,9 @@ class LetterAutomaton:
     def __init__(self, *, opening: str = "", forbidden: Sequence[str] = ()):
         self._opening = opening
         self._forbidden = [phrase for phrase in forbidden if phrase]
+        self._starting: dict[str, list[int]] = {}  # the phrases that begin with a letter
+        for number, phrase in enumerate(self._forbidden):
+            self._starting.setdefault(phrase[0], []).append(number)
         known = sorted(set(opening).union(*self._forbidden))
         self._class = {letter: number for number, letter in enumerate(known, OTHER_SIGN + 1)}
         self._letters = ["\ufffd", "\x00", *known]  # one of each class
@@ -83,10 +86,8 @@ class LetterAutomaton:
                     return None
             elif known and letter == text[count]:
                 begun.add((phrase, count + 1))
-        for phrase, text in enumerate(self._forbidden):
-            at_edge = not (place.in_word and is_word_letter(text[0]))
-            if known and at_edge and letter == text[0]:
-                begun.add((phrase, 1))
+        if known and not (place.in_word and in_word):
+            begun.update((phrase, 1) for phrase in self._starting.get(letter, ()))
         if any(self._is_complete(*some) for some in begun):
             return None
         return _Place(opened, frozenset(begun), in_word)
