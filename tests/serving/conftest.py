@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +69,12 @@ def running(app: FastAPI) -> Iterator[str]:
     """Run a real server in a thread, and yield its address."""
     with running_server(app) as server:
         yield server.url
+
+
+@pytest.fixture
+def run_app() -> Callable[[FastAPI], AbstractContextManager[str]]:
+    """Return a function that runs an app as a real server while a block lasts."""
+    return running
 
 
 @pytest.fixture(scope="session")

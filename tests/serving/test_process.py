@@ -13,7 +13,6 @@ from regard.serving.process import listening_socket
 
 def test_a_port_that_is_taken_is_named() -> None:
     with listening_socket("127.0.0.1", 0) as taken:
-        taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(SettingsError, match=f"Cannot listen at 127.0.0.1, port {port}: "):
             listening_socket("127.0.0.1", port)
@@ -22,6 +21,17 @@ def test_a_port_that_is_taken_is_named() -> None:
 def test_an_address_that_is_not_ours_is_refused() -> None:
     with pytest.raises(SettingsError, match="Choose another with --host and --port"):
         listening_socket("203.0.113.7", 0)
+
+
+def test_a_client_that_comes_before_the_server_has_begun_waits() -> None:
+    with (
+        listening_socket("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname(), timeout=10) as client,
+    ):
+        client.sendall(b"early")
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.recv(10) == b"early"
 
 
 def test_small_answers_leave_at_once() -> None:

@@ -2,33 +2,30 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from regard.serving import slow_clients
-from regard.serving.process import listening_socket, make_server
 
 LARGE = 50_000_000  # more than a system keeps for a client that does not read
 
 
 @pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
+def address(run_app: Callable[[FastAPI], AbstractContextManager[str]]) -> Iterator[tuple[str, int]]:
     """Serve a large answer."""
     app = FastAPI()
     app.add_api_route(
         "/", lambda: StreamingResponse(bytes(100_000) for _ in range(LARGE // 100_000))
     )
-    listening = listening_socket("127.0.0.1", 0)
-    server = make_server(app, drain_seconds=5.0)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    yield listening.getsockname()
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with run_app(app) as url:
+        parts = urlsplit(url)
+        assert parts.hostname and parts.port
+        yield parts.hostname, parts.port
 
 
 def read_all(address: tuple[str, int], *, after: threading.Event | None) -> int:

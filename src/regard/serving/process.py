@@ -17,7 +17,7 @@ CONNECTIONS = 2_000
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound, or say why it cannot be."""
+    """Return a socket at which clients wait from now on, or say why there can be none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Where the protocol is not named, asyncio leaves Nagle's algorithm on, and the body of an
     # answer waits 40 ms until the client has acknowledged its head.
@@ -25,6 +25,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
+        # Two sockets that do not listen yet may share an address: whoever comes second would
+        # only hear of it once its models are loaded.
+        found.listen(BACKLOG)
     except OSError as error:
         found.close()
         raise SettingsError(
