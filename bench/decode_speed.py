@@ -4,11 +4,12 @@
 
 RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece model for both
 languages. All have the same weights and translate the English sentences of test 2016 in turn, a
-round each after the other; a figure is the median over the rounds of our speed divided by
-theirs. Plain CTranslate2 has the layout of threads and the batch size that were fastest in a first
-pass, ours the layout that it chose by itself; our torch engine has a process a core, as without
-a word in `regard translate --engine torch`. Without --base, base has random weights, whose
-outputs never end: there all make outputs of exactly 15 symbols.
+round each after the other, as often as it takes to last some seconds; a figure is the median over
+the rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
+batch size that were fastest in a first pass, ours the layout that it chose by itself; our torch
+engine has a process a core, as without a word in `regard translate --engine torch`. Without
+--base, base has random weights, whose outputs never end: there all make outputs of exactly 15
+symbols.
 The conversions and the choice are made before the clock runs.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
@@ -45,6 +46,7 @@ from result import write_result
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SEARCHES = {"greedy": 1, "beam5": 5}
 BATCHES = (32, 64, 128)  # sentences, tried for plain CTranslate2
+TURN_SECONDS = 4.0  # at least; a turn of one second scatters by a fifth
 LENGTH = 15
 MIDDLE = {"tok": ".lc.norm.tok", "raw": ""}
 
@@ -272,24 +274,27 @@ def shortlisted(
 def alternate(
     contestants: dict[str, Translate], lines: Sequence[str], *, rounds: int
 ) -> dict[str, list[float]]:
-    """Return the speeds of all, measured in turn, after a short warming up."""
+    """Return the speeds of all, measured in turn, after a pass that warms up."""
     found: dict[str, list[float]] = {name: [] for name in contestants}
     for translate in contestants.values():
-        translate(lines[:8])
+        speed(translate, lines)
     for _ in range(rounds):
         for name, translate in contestants.items():
-            found[name].append(speed(translate, lines))
+            found[name].append(speed(translate, lines, seconds=TURN_SECONDS))
     print({name: rounded(values) for name, values in found.items()})
     return found
 
 
-def speed(translate: Translate, lines: Sequence[str]) -> float:
-    """Return sentences a second."""
+def speed(translate: Translate, lines: Sequence[str], *, seconds: float = 0.0) -> float:
+    """Return sentences a second, of as many passes as it takes until the seconds are over."""
     start = time.perf_counter()
-    outputs = translate(lines)
-    if len(outputs) != len(lines):
-        raise RuntimeError(f"{len(outputs)} outputs of {len(lines)} sentences")
-    return len(lines) / (time.perf_counter() - start)
+    passes = 0
+    while passes == 0 or time.perf_counter() - start < seconds:
+        outputs = translate(lines)
+        if len(outputs) != len(lines):
+            raise RuntimeError(f"{len(outputs)} outputs of {len(lines)} sentences")
+        passes += 1
+    return passes * len(lines) / (time.perf_counter() - start)
 
 
 def ratios(found: dict[str, list[float]], name: str, notes: dict[str, object]) -> dict[str, float]:
