@@ -56,6 +56,20 @@ def test_weights_and_words_are_taken_over(
         assert kept is name.startswith("encoder."), name
 
 
+def test_subwords_are_added_where_the_size_makes_room(
+    toy_settings: list[str], settings: list[str], tmp_path: Path
+) -> None:
+    subwords = ["tokenizer.kind=sentencepiece", "tokenizer.size=290"]
+    before = tuned(tmp_path / "before", [*toy_settings, *FEW, *subwords])
+    more = [f"training.start_from={before}", "tokenizer.size=300", "training.freeze=[encoder.*]"]
+    old, new = load(before), load(tuned(tmp_path / "run", [*settings, *subwords, *more]))
+    assert old.source_tokenizer.size < new.source_tokenizer.size <= 300
+    rows = old.source_tokenizer.size
+    table = new.model.encoder.embedding.weight
+    assert table.shape[0] == new.source_tokenizer.size
+    assert torch.equal(table[:rows], old.model.encoder.embedding.weight)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

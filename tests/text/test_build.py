@@ -109,3 +109,4 @@ def test_new_symbols_come_after_the_old_ones(kind: Kind, word: str) -> None:
 def test_sentencepiece_spells_new_words_as_it_is() -> None:
     known = train_tokenizer(TEXTS, kind="sentencepiece", size=300)
     assert extend_tokenizer(known, ["zebra"]) is known
+    assert extend_tokenizer(known, ["zebra"], size=known.size) is known

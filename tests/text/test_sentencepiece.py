@@ -145,6 +145,34 @@ def test_training_problems(texts: list[str], options: dict[str, float], message:
         SentencePieceTokenizer.train(texts, **options)  # type: ignore[arg-type]
 
 
+GREEK = ["οι γάτες δεν αγαπούν τους σκύλους", "οι σκύλοι αγαπούν τις γάτες", "γάτες 👩‍👩‍👧"] * 4
+
+
+def test_subwords_of_new_texts_come_after_the_old_ones(tmp_path: Path) -> None:
+    known = trained("unigram")
+    larger = known.extended(GREEK, size=400)
+    assert known.size < larger.size <= 400
+    old = range(known.size)
+    assert larger.pieces(old) == known.pieces(old)
+    assert [larger.encode(text) for text in CORPUS] == [known.encode(text) for text in CORPUS]
+    for text in GREEK:
+        ids = larger.encode(text)
+        assert larger.decode(ids) == text
+        assert len(ids) < len(known.encode(text)) / 2  # it has no Greek: two bytes a letter
+    larger.save(tmp_path, "source")
+    assert SentencePieceTokenizer.load(tmp_path, "source").encode(GREEK[0]) == larger.encode(
+        GREEK[0]
+    )
+
+
+def test_where_room_is_scarce_new_characters_come_first() -> None:
+    known = trained("unigram")
+    larger = known.extended(GREEK, size=known.size + 5)
+    added = larger.pieces(range(known.size, larger.size))
+    assert len(added) == 5
+    assert all(len(piece) == 1 and piece in "".join(GREEK) for piece in added)
+
+
 def test_saved_and_loaded(tmp_path: Path) -> None:
     trained("unigram").save(tmp_path / "run", "tokenizer")
     loaded = SentencePieceTokenizer.load(tmp_path / "run", "tokenizer")

@@ -99,7 +99,7 @@ class TrainingSettings(Settings):
     start_from: str | None = Field(
         None,
         description="folder of a run to begin with: its weights and tokenizers, to which "
-        "new characters or words are added",
+        "new characters or words are added, and subwords up to tokenizer.size",
     )
     freeze: tuple[str, ...] = Field(
         (), description='names of parameters that stay as they are, as ["encoder.*"]'

@@ -61,10 +61,13 @@ def extend_tokenizer(
 ) -> AnyTokenizer:
     """Return a tokenizer that knows the symbols of these texts besides; old ids stay.
 
-    Subwords stay as they are: they can spell any text.
+    Subwords can spell any text, so there are more of them only if `size` makes room for them;
+    the merges of byte-level BPE stay as they are.
     """
-    if isinstance(known, SentencePieceTokenizer | ByteBpeTokenizer):
+    if isinstance(known, ByteBpeTokenizer):
         return known
+    if isinstance(known, SentencePieceTokenizer):
+        return known if size is None else known.extended(texts, size=size)
     found = type(known).train(texts, min_count=min_count).vocabulary.symbols
     added = [symbol for symbol in found if symbol not in known.vocabulary]
     if size is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,21 @@ class SentencePieceTokenizer:
         except RuntimeError as error:
             raise SettingsError(_training_problem(str(error), size)) from None
         return cls(model.getvalue())
+
+    def extended(self, texts: Iterable[str], *, size: int) -> SentencePieceTokenizer:
+        """Return a tokenizer of at most `size` entries with subwords of these texts; ids stay.
+
+        The subwords are those that a model of these texts alone would have, the characters
+        before all else and then the most likely, each with its likelihood there.
+        """
+        if size <= self.size:
+            return self
+        fresh = self.train(texts, size=size)._likelihoods()
+        known = self._likelihoods()
+        added = sorted(fresh.keys() - known.keys(), key=lambda x: (len(x) > 1, -fresh[x], x))
+        entries = (_entry(piece, fresh[piece]) for piece in added[: size - self.size])
+        # A protocol buffer that follows another adds its entries to those of the first.
+        return type(self)(b"".join([self.model, *entries]))
 
     @property
     def size(self) -> int:
@@ -167,6 +183,15 @@ class SentencePieceTokenizer:
         processor.override_normalizer_spec(add_dummy_prefix=False)
         return processor
 
+    def _likelihoods(self) -> dict[str, float]:
+        """Return the subwords, without special symbols and bytes, and their scores."""
+        processor = self._processor
+        return {
+            processor.id_to_piece(number): processor.get_score(number)
+            for number in range(self.size)
+            if number != UNKNOWN and not (processor.is_control(number) or processor.is_byte(number))
+        }
+
     def _bytes_of(self, number: int) -> bytes:
         """Return the UTF-8 bytes that a piece adds to the text."""
         processor = self._processor
@@ -193,6 +218,16 @@ def _processor(model: bytes) -> Any:
     ):
         raise ValueError("it has no pieces for single bytes")
     return processor
+
+
+def _entry(piece: str, score: float) -> bytes:
+    """Return a subword as SentencePiece's file has it: entry 1, in which 1 is text, 2 a float.
+
+    A subword has at most 16 characters, so every length is one byte.
+    """
+    spelled = piece.encode()
+    fields = bytes([0x0A, len(spelled), *spelled, 0x15]) + struct.pack("<f", score)
+    return bytes([0x0A, len(fields)]) + fields
 
 
 def _special_options() -> dict[str, Any]:
