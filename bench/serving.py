@@ -94,7 +94,7 @@ def main() -> None:
     expected = offline(translator, [pair.source for pair in test], given.sentences)
     bodies = {text: request_body(text, languages) for text in expected}
     figures, total = compare(given, languages, expected, bodies)
-    slope, memory, overload = overloaded(given, languages, expected, bodies)
+    overload, memory = overloaded(given, languages, expected, bodies)
     figures |= {
         "wrong_answers": total.wrong + overload.wrong,
         "lost_answers": total.lost + overload.lost,
@@ -102,8 +102,9 @@ def main() -> None:
         "overload_answers": len(overload.latencies),
         "overload_refused": overload.busy,
         "overload_p95_ms": percentile(overload.latencies, 95),
-        "memory_slope_mb_per_min": slope,
-        "memory_mb": memory,
+        "memory_slope_mb_per_min": slope(memory, after=0.2),
+        "memory_slope_mb_per_min_second_half": slope(memory, after=0.5),
+        "memory_mb": memory[-1][1] if memory else 0.0,
     }
     path = write_result(
         "serving",
@@ -112,7 +113,8 @@ def main() -> None:
         packages=("fastapi", "starlette", "uvicorn", "ctranslate2"),
         notes={"engine": translator.engine.name, "title": translator.recipe.title,
                "sentences": len(expected), "seconds": given.seconds, "rounds": given.rounds,
-               "overload_clients": OVERLOAD_CLIENTS, "overload_queue": OVERLOAD_QUEUE},
+               "overload_clients": OVERLOAD_CLIENTS, "overload_queue": OVERLOAD_QUEUE,
+               "memory_mb_each_minute": each_minute(memory)},
     )  # fmt: skip
     print(path.read_text(encoding="utf-8"))
 
@@ -163,20 +165,31 @@ def compare(
 
 def overloaded(
     given: argparse.Namespace, pair: Pair, expected: dict[str, str], bodies: dict[str, bytes]
-) -> tuple[float, float, Asked]:
-    """Return how the memory of a server grows that is asked for too much, its size, and answers."""
+) -> tuple[Asked, list[tuple[float, float]]]:
+    """Ask a server for too much; return the answers, and its memory in MB at minutes."""
     seconds = 60 * given.overload_minutes
     samples: list[tuple[float, float]] = []
     with serving(given.run, pair, "--queue", str(OVERLOAD_QUEUE)) as (port, process):
-        found = asyncio.run(
-            ask(port, expected, bodies, OVERLOAD_CLIENTS, seconds=seconds,
-                watch=lambda: samples.append((time.monotonic() / 60, memory_mb(process.pid))))
-        )  # fmt: skip
-    settled = samples[len(samples) // 5 :]  # what is made once is made at the beginning
-    slope = 0.0
-    if len(settled) > 1:
-        slope = statistics.linear_regression(*zip(*settled, strict=True)).slope
-    return slope, settled[-1][1] if settled else 0.0, found
+        start = time.monotonic()
+
+        def watch() -> None:
+            samples.append(((time.monotonic() - start) / 60, memory_mb(process.pid)))
+
+        asked = ask(port, expected, bodies, OVERLOAD_CLIENTS, seconds=seconds, watch=watch)
+        return asyncio.run(asked), samples
+
+
+def slope(samples: list[tuple[float, float]], *, after: float) -> float:
+    """Return how memory grows a minute after this share of the time: the beginning fills caches."""
+    settled = samples[int(after * len(samples)) :]
+    if len(settled) < 2:
+        return 0.0
+    return statistics.linear_regression(*zip(*settled, strict=True)).slope
+
+
+def each_minute(samples: list[tuple[float, float]]) -> list[float]:
+    """Return the last memory in each minute."""
+    return [round(mb, 1) for mb in {int(minutes): mb for minutes, mb in samples}.values()]
 
 
 async def ask(
