@@ -4,8 +4,9 @@
 
 First the recipe `gpt-nano` as it is (4 layers, 4 heads, width 128, context 64, batch 12, 2,000
 updates) with three seeds, then other settings for the same wall time, both measured over the whole
-validation part (the last tenth). Then the same model in `transformers` with a plain loop: pieces of
-both trainings alternate, each in a process of its own, and the ratio is that of the
+validation part (the last tenth). Then the same model in `transformers` with a plain loop, and the
+same updates by bare operations of torch, which nothing that is made of them can outdo: pieces of
+all trainings alternate, each in a process of its own, and the ratios are those of the
 median times an update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
 Writes results/shakespeare.json. The data is $REGARD_DATA, or ../shared/data.
@@ -25,10 +26,14 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.testing import assert_close
 
+from bare_gpt import bare_gradient
 from regard.batching.order import Position
 from regard.batching.rows import split_rows
-from regard.batching.stream import WindowOrder, iterate_stream
+from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
 from regard.models.build_language_model import build_language_model
 from regard.models.summary import parameter_count
 from regard.recipes.catalog import find_recipe
@@ -47,7 +52,7 @@ from regard.settings.schema import expect
 from regard.training.allocator import keep_memory
 from regard.training.checkpoint import read_state
 from regard.training.crew import Sharing, gradients
-from regard.training.update import update
+from regard.training.update import AddGradient, update
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -82,10 +87,11 @@ def main() -> None:
     options.add_argument("--part", choices=["plain", "better", "speed", "all"], default="all")
     options.add_argument("--set", action="append", default=[], help="a setting of the better one")
     options.add_argument("--piece", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     if given.piece is not None:
-        print(json.dumps(own_piece(given.piece)))
+        print(json.dumps(own_piece(given.piece, bare=given.bare)))
         return
     figures: dict[str, float] = {}
     if given.part in ("plain", "better", "all"):
@@ -132,8 +138,7 @@ def seconds_of(trained: TrainedLanguageModel) -> float:
 
 def race(given: argparse.Namespace) -> dict[str, float]:
     """Return the speed of an update beside that of `transformers`, in turns."""
-    own: list[float] = []
-    theirs: list[float] = []
+    times: dict[str, list[float]] = {"own": [], "theirs": [], "bare": []}
     environment = os.environ | {"OMP_NUM_THREADS": str(given.threads)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -142,26 +147,27 @@ def race(given: argparse.Namespace) -> dict[str, float]:
         shape = {"tokens": str(data.train.path), "vocab": data.text.size, "threads": given.threads}
         (folder / "shape.json").write_text(json.dumps(shape))
         (folder / "loop.py").write_text(PLAIN_LOOP)
-        commands = {
-            "own": [sys.executable, __file__, "--piece", folder, "--threads", str(given.threads)],
-            "theirs": [given.hugging_face, folder / "loop.py", folder / "shape.json"],
-        }
+        own = [sys.executable, __file__, "--piece", folder, "--threads", str(given.threads)]
+        theirs = [given.hugging_face, folder / "loop.py", folder / "shape.json"]
+        commands = {"own": own, "theirs": theirs, "bare": [*own, "--bare"]}
         for _ in range(given.rounds):
-            for side, times in (("own", own), ("theirs", theirs)):
+            for side, command in commands.items():
                 found = subprocess.run(
-                    commands[side], env=environment, capture_output=True, text=True, check=True
+                    command, env=environment, capture_output=True, text=True, check=True
                 )
-                times += json.loads(found.stdout.splitlines()[-1])
-    ours, reference = statistics.median(own), statistics.median(theirs)
+                times[side] += json.loads(found.stdout.splitlines()[-1])
+    ours, reference, bare = (statistics.median(found) for found in times.values())
     return {
         "milliseconds_an_update": 1e3 * ours,
         "milliseconds_an_update_hf": 1e3 * reference,
+        "milliseconds_an_update_bare": 1e3 * bare,
         "speed_ratio_vs_hf": reference / ours,
+        "speed_ratio_vs_hf_bare": reference / bare,
     }
 
 
-def own_piece(folder: Path) -> list[float]:
-    """Return the seconds of each update of a short training of gpt-nano."""
+def own_piece(folder: Path, *, bare: bool) -> list[float]:
+    """Return the seconds of each update of a short training of gpt-nano, or of bare operations."""
     keep_memory()  # as every training does
     run = Run.open(folder / "run")
     recipe = run.recipe(LanguageModelRecipe)
@@ -178,6 +184,9 @@ def own_piece(folder: Path) -> list[float]:
     batches = iterate_stream(data.train, order, start=Position())
     sharing = Sharing(settings.processes, split_rows)
     with gradients(partial(symbol_loss, model), parameters, sharing) as add_gradient:
+        if bare:
+            shape = {"batch": settings.batch_size, "time": recipe.model.context}
+            add_gradient = same(add_gradient, bare_gradient(model, **shape), parameters)
         for step in range(1, WARM + TIMED + 1):
             began = time.perf_counter()
             _, batch = next(batches)
@@ -192,6 +201,34 @@ def own_piece(folder: Path) -> list[float]:
             )
             times.append(time.perf_counter() - began)
     return times[WARM:]
+
+
+def same(
+    right: AddGradient[StreamBatch], bare: AddGradient[StreamBatch], parameters: list[Parameter]
+) -> AddGradient[StreamBatch]:
+    """Return the bare gradient, which is compared with the right one the first time."""
+    compared = False
+
+    def add_gradient(batch: StreamBatch, tokens: int) -> float:
+        nonlocal compared
+        if not compared:
+            compared = True
+            wanted = right(batch, tokens)
+            gradients = [clone(parameter) for parameter in parameters]
+            found = bare(batch, tokens)
+            pairs = zip(parameters, gradients, strict=True)
+            for one, other in [(found, wanted), *((clone(p), g) for p, g in pairs)]:
+                assert_close(one, other, rtol=1e-4, atol=1e-6)
+        return bare(batch, tokens)
+
+    return add_gradient
+
+
+def clone(parameter: Parameter) -> Tensor:
+    """Return a copy of a parameter's gradient."""
+    if parameter.grad is None:
+        raise RuntimeError("a parameter has no gradient")
+    return parameter.grad.clone()
 
 
 # What anybody would write with `transformers`: the same sizes, optimiser, batches and clipping.
