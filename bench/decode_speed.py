@@ -175,7 +175,8 @@ def own(ours: LoadedTranslator, engine: Engine, search: Search) -> Translate:
     def translate(lines: Sequence[str]) -> list[str]:
         if search.length is None:
             ours.engine = engine
-            return [one.text for one in ours.translate(lines, beam=search.beam, attention=False)]
+            plain = {"attention": False, "scores": False}  # as `regard translate` asks
+            return [one.text for one in ours.translate(lines, beam=search.beam, **plain)]
         if isinstance(engine, CTranslate2Engine):
             encoded = [ours.source_tokenizer.encode(line) for line in lines]
             found = engine.translate_to_length(encoded, beam=search.beam, length=search.length)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,18 @@ def test_the_reference_finds_the_same(
     share, worst = agreement(found, engine.reference.search(sources, asked))
     assert share >= 0.95
     assert worst < 1e-3
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_without_scores_the_outputs_are_the_same(
+    case: str, engine: CTranslate2Engine, sources: Sources
+) -> None:
+    asked = decoding(**SAME[case])
+    found, plain = (engine.search(sources, asked, scores=wanted) for wanted in (True, False))
+    assert [some[0].tokens for some in plain] == [some[0].tokens for some in found]
+    assert not any(math.isnan(some[0].score) for some in found)
+    if case == "greedy":  # but for sentences at a limit, which the reference has ended
+        assert any(math.isnan(some[0].score) for some in plain)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0])

@@ -56,7 +56,8 @@ class HeadMaps:
 class Hypothesis:
     """One finished output of a search: ids without end mark, total log-probability, rank score.
 
-    `attention` has one row for each token and one for the end mark, if the search was asked for it.
+    `attention` has one row for each token and one for the end mark, if the search was asked for it;
+    the log-probability and the score may be NaN if it was not asked for them.
     """
 
     tokens: tuple[int, ...]

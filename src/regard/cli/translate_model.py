@@ -37,7 +37,7 @@ class ReadyModel:
         return self.translator.attends
 
     def stream(
-        self, *, attention: bool
+        self, *, attention: bool, scores: bool = False
     ) -> Callable[[Sequence[str]], Iterable[tuple[int, Translation]]]:
         """Return the function that translates sentences."""
 
@@ -46,6 +46,7 @@ class ReadyModel:
                 texts,
                 n_best=self.n_best,
                 attention=attention,
+                scores=scores or self.n_best > 1,
                 constraints=[self.wishes.of(text) for text in texts] if self.wishes else None,
                 **self.changes,
             )
@@ -118,7 +119,7 @@ def translate_text(
     json: bool,
 ) -> None:
     """Translate lines that fit into memory, and print or write them."""
-    stream = model.stream(attention=align is not None or json)
+    stream = model.stream(attention=align is not None or json, scores=json)
     results = dict(stream(lines))
     found = [results[index] for index in range(len(lines))]
     if align is not None:

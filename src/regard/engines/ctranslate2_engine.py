@@ -6,6 +6,7 @@ sentence depends on the model and the settings, and not on the engine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,7 @@ class CTranslate2Engine:
         *,
         n_best: int = 1,
         attention: bool = False,
+        scores: bool = True,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first."""
@@ -122,7 +124,7 @@ class CTranslate2Engine:
                 sources, settings, n_best=n_best, attention=attention, constraints=constraints
             )
         limits = self._limits(sources, settings)
-        found = self._found(sources, settings, n_best=n_best, longest=max(limits))
+        found = self._found(sources, settings, n_best=n_best, longest=max(limits), scores=scores)
         unsure = [
             row
             for row, hypotheses in enumerate(found)
@@ -162,6 +164,7 @@ class CTranslate2Engine:
         *,
         n_best: int,
         longest: int,
+        scores: bool,
     ) -> list[list[Hypothesis]]:
         """Return what CTranslate2 finds; less than n_best where it cannot be trusted."""
         penalty = 0.0 if settings.length_penalty_kind == "none" else settings.length_penalty
@@ -175,11 +178,12 @@ class CTranslate2Engine:
             repetition_penalty=settings.repetition_penalty,
             min_decoding_length=0,
             max_decoding_length=min(longest, self._positions),
-            return_scores=True,
+            # To a greedy search they are no use: it would normalise them for us alone.
+            return_scores=scores or settings.beam > 1,
         )
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for row, result in zip(short, results, strict=True):
-            for names, score in zip(result.hypotheses, result.scores, strict=True):
+            for names, score in zip(result.hypotheses, result.scores or [math.nan], strict=True):
                 tokens = [self._target_ids[name] for name in names]
                 if tokens and tokens[-1] == END and NEVER.isdisjoint(tokens):
                     total = score * len(tokens) ** penalty

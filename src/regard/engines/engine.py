@@ -42,11 +42,12 @@ class Engine(Protocol):
         *,
         n_best: int = 1,
         attention: bool = False,
+        scores: bool = True,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first.
 
         Sources are ids without end mark, none of them empty; constraints, where given, are one for
-        each source.
+        each source. Who wants no scores may get NaN, where finding them takes time.
         """
         ...

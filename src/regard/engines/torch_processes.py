@@ -44,6 +44,7 @@ class TorchProcesses:
         *,
         n_best: int = 1,
         attention: bool = False,
+        scores: bool = True,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first."""

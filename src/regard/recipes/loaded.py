@@ -104,6 +104,7 @@ class LoadedTranslator:
         *,
         n_best: int = 1,
         attention: bool = True,
+        scores: bool = True,
         constraints: TextConstraints | Sequence[TextConstraints] | None = None,
         **changes: Any,
     ) -> Iterator[tuple[int, Translation]]:
@@ -111,7 +112,8 @@ class LoadedTranslator:
 
         A sentence's translation never depends on the others. Constraints are for all sentences, or
         a list with one for each. All settings of decoding can be changed by their names, as
-        `beam=1`; what is None stays as the recipe has it.
+        `beam=1`; what is None stays as the recipe has it. Without scores, which then may be NaN,
+        a greedy search takes less time.
         """
         settings = self.decoding(n_best=n_best, **changes)
         wishes = _for_each(texts, constraints)
@@ -126,7 +128,9 @@ class LoadedTranslator:
                 for row in filled
             ]
             try:
-                found = self._search(sentences, settings, n_best=n_best, attention=attention)
+                found = self._search(
+                    sentences, settings, n_best=n_best, attention=attention, scores=scores
+                )
             except ImpossibleConstraintsError as error:
                 raise ImpossibleConstraintsError(filled[error.index], error.problem) from error
             yield from zip(filled, found, strict=True)
@@ -219,6 +223,7 @@ class LoadedTranslator:
         *,
         n_best: int,
         attention: bool,
+        scores: bool,
     ) -> list[Translation]:
         """Search a batch and turn what was found into text."""
         by_risk = settings.method == "mbr"
@@ -227,15 +232,17 @@ class LoadedTranslator:
             settings.model_copy(update={"method": "sample"}) if by_risk else settings,
             n_best=settings.mbr_samples if by_risk else n_best,
             attention=self.attends and (attention or settings.replace_unknown),
+            scores=scores,
             constraints=self.all_constraints(sentences, settings),
         )
         translations = []
         for sentence, hypotheses in zip(sentences, found, strict=True):
             each = [self._one(sentence, hypothesis, settings) for hypothesis in hypotheses]
             each = least_risk(each, settings.mbr_utility)[:n_best] if by_risk else each
-            if not attention:
+            if settings.replace_unknown and not attention:
                 each = [replace(one, attention=None) for one in each]
-            translations.append(replace(each[0], alternatives=tuple(each[1:])))
+            best, *others = each
+            translations.append(replace(best, alternatives=tuple(others)) if others else best)
         return translations
 
     def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
