@@ -45,6 +45,11 @@ def test_batches_are_drawn_anew_and_again_alike(tokenizer: SentencePieceTokenize
         assert position == through[stop + 1][0]
         assert again.source.equal(through[stop + 1][1].source)
         assert again.target_output.equal(through[stop + 1][1].target_output)
+    plain = iterate(order, examples, Position())
+    half = iterate(order, examples, Position(), redraw=redraw, redraws=iter([True, False]).__next__)
+    assert next(half)[1].source.equal(through[0][1].source)
+    next(plain)
+    assert next(half)[1].source.equal(next(plain)[1].source)
     rows = [range(len(pairs))]
     assert [e.source for e in redraw(0, 0, rows)[0]] != [e.source for e in redraw(1, 0, rows)[0]]
     assert tokenizer.decode(redraw(4, 2, [[5]])[0][0].target) == pairs[5].target

@@ -59,6 +59,25 @@ def test_it_changes_the_training_and_resumes_exactly(
     assert any(not torch.equal(tensor, plain[name]) for name, tensor in whole.items())
 
 
+def test_sampling_ends_after_its_share(toy_settings: list[str], tmp_path: Path) -> None:
+    settings = [*toy_settings, *SMALL]
+    found = {
+        share: weights(
+            trained(
+                tmp_path / share,
+                [*settings, "training.subword_sampling=0.2", f"training.sampling_share={share}"],
+                steps=4,
+            )
+        )
+        for share in ("0", "0.5", "1")
+    }
+    plain = weights(trained(tmp_path / "plain", settings, steps=4))
+    for name, tensor in plain.items():
+        assert torch.equal(tensor, found["0"][name]), name
+    for one, other in (("0", "0.5"), ("0.5", "1")):
+        assert any(not torch.equal(found[one][name], found[other][name]) for name in plain)
+
+
 def test_words_cannot_be_cut_otherwise(toy_settings: list[str], tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r'needs tokenizer\.kind = "sentencepiece"'):
         trained(tmp_path / "run", [*toy_settings, "training.subword_sampling=0.1"], steps=1)

@@ -87,10 +87,12 @@ def iterate(
     start: Position,
     *,
     redraw: Redraw | None = None,
+    redraws: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Position, Batch]]:
     """Yield batches without end, each with the position after it, where a resumed run starts.
 
-    `redraw` may give other examples for the rows of some successive batches.
+    `redraw` may give other examples for the rows of some successive batches; `redraws` is asked
+    before each batch whether it is to do so.
     """
     epoch, first = start.epoch, start.batch
     while True:
@@ -103,7 +105,7 @@ def iterate(
         found: Iterable[Sequence[Example]] = (
             ([examples[row] for row in rows] for rows in batches[first:])
             if redraw is None
-            else _redrawn(batches, epoch, first, redraw)
+            else _redrawn(examples, batches, Position(epoch, first), redraw, redraws)
         )
         for number, batch in enumerate(found, start=first + 1):
             done = number == len(batches)
@@ -112,15 +114,27 @@ def iterate(
 
 
 def _redrawn(
-    batches: Sequence[Sequence[int]], epoch: int, first: int, redraw: Redraw
+    examples: Sequence[Example],
+    batches: Sequence[Sequence[int]],
+    start: Position,
+    redraw: Redraw,
+    redraws: Callable[[], bool],
 ) -> Iterator[Sequence[Example]]:
-    """Yield the batches of an epoch from the first one on, a few drawn at a time.
+    """Yield the batches of an epoch from a position on, drawn a few at a time if at all.
 
     The few are the same wherever one begins.
     """
-    for start in range(first - first % TOGETHER, len(batches), TOGETHER):
-        few = redraw(epoch, start, batches[start : start + TOGETHER])
-        yield from few[max(0, first - start) :]
+    few: Sequence[Sequence[Example]] = ()
+    drawn = -1
+    for number in range(start.batch, len(batches)):
+        first = number - number % TOGETHER
+        if not redraws():
+            yield [examples[row] for row in batches[number]]
+            continue
+        if first != drawn:
+            few = redraw(start.epoch, first, batches[first : first + TOGETHER])
+            drawn = first
+        yield few[number - first]
 
 
 def _shuffle(random: np.random.PCG64, count: int) -> NDArray[np.int64]:

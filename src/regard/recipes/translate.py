@@ -36,7 +36,7 @@ from regard.training.crew import Sharing
 from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
 from regard.training.precision import computing_in
-from regard.training.progress import Observer, Observers
+from regard.training.progress import Done, Observer, Observers
 from regard.training.schedule import learning_rate
 from regard.transformer.recompute import recompute_layers
 
@@ -95,6 +95,7 @@ def train_translator(
         splits.valid[: settings.validate_sentences],
         select=settings.select,
     )
+    done = Done()
     keep = max(settings.keep, settings.average)
     moving = MovingAverage(model, decay=settings.ema) if settings.ema else None
     store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
@@ -105,7 +106,9 @@ def train_translator(
             model.parameters(), betas=(0.9, 0.98), weight_decay=settings.weight_decay, fused=True
         ),
         loss_sum=_loss(model, settings),
-        batches_from=_batches(recipe, train, _resegmenter(recipe, translator, splits.train, train)),
+        batches_from=_batches(
+            recipe, train, _resegmenter(recipe, translator, splits.train, train), done
+        ),
         learning_rate=partial(
             learning_rate,
             schedule=settings.schedule,
@@ -124,6 +127,7 @@ def train_translator(
         else None,
         judge=partial(validation, beam=recipe.decoding.beam),
         sharing=Sharing(_processes(recipe, model), Batch.split),
+        done=done,
     )
     return Trained(run, load(run.folder), None)
 
@@ -196,7 +200,10 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
 
 
 def _batches(
-    recipe: TranslationRecipe, examples: Sequence[Example], redraw: Resegmenter | None
+    recipe: TranslationRecipe,
+    examples: Sequence[Example],
+    redraw: Resegmenter | None,
+    done: Done,
 ) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
     order = BatchOrder(
         [example.lengths for example in examples],
@@ -205,7 +212,11 @@ def _batches(
         short_first=recipe.batches.short_first,
     )
     return lambda epoch, batch: iterate(
-        order, examples, Position(epoch=epoch, batch=batch), redraw=redraw
+        order,
+        examples,
+        Position(epoch=epoch, batch=batch),
+        redraw=redraw,
+        redraws=lambda: done.share < recipe.training.sampling_share,
     )
 
 

@@ -116,6 +116,13 @@ class TrainingSettings(Settings):
     subword_sampling: float = Field(
         0.0, ge=0, description="other subwords each time (alpha of Kudo 2018, as 0.2); 0: none"
     )
+    sampling_share: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the training with subword_sampling; the rest has the likely "
+        "subwords, as a search has",
+    )
     r_drop: float = Field(
         0.0, ge=0, description="weight of the distance between two passes with other dropout"
     )

@@ -19,7 +19,7 @@ from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of,
 from regard.training.checkpoint import CheckpointStore, read_weights
 from regard.training.crew import Sharing, gradients
 from regard.training.loss import LossSum
-from regard.training.progress import Observer, Progress
+from regard.training.progress import Done, Observer, Progress
 from regard.training.update import Counted, update
 
 
@@ -92,14 +92,16 @@ def fit(
     average: CheckpointAverage | None = None,
     judge: Callable[[], Validation] | None = None,
     sharing: Sharing[AnyBatch] | None = None,
+    done: Done | None = None,
 ) -> Progress:
     """Train until a limit is reached, from the newest checkpoint if there is one.
 
     A moving average is validated and kept in the model's place. An average of checkpoints is made
     at the end, and kept if it validates at least as well as the best model; where there is a
     `judge`, that one decides between the two, say with a search too slow for every validation.
-    With `sharing` several processes compute the gradients.
+    With `sharing` several processes compute the gradients. `done` is kept up to date.
     """
+    done = Done() if done is None else done
     keep_memory()
     store.follow(moving)
     progress = store.restore(model, optimizer)
@@ -112,8 +114,9 @@ def fit(
     with gradients(loss_sum, parameters, sharing) as add_gradient:
         while (reason := _reason_to_stop(progress, limits)) is None:
             model.train()
+            done.share = limits.done(progress)
             taken = list(islice(batches, accumulate))
-            rate = learning_rate(progress.step + 1, limits.done(progress))
+            rate = learning_rate(progress.step + 1, done.share)
             for group in optimizer.param_groups:
                 group["lr"] = rate * group.get("rate_share", 1.0)
             result = update(

@@ -34,6 +34,13 @@ class Progress:
         return replace(self, without_progress=self.without_progress + 1)
 
 
+@dataclass
+class Done:
+    """Which share of a training is done, kept up to date for what ends before the training does."""
+
+    share: float = 0.0
+
+
 @runtime_checkable
 class Observer(Protocol):
     """Is told what happens in a training: a display, a log file, TensorBoard."""
