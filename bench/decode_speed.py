@@ -4,8 +4,8 @@
 
 RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece model for both
 languages. All have the same weights and translate the English sentences of test 2016 in turn, a
-round each after the other, as often as it takes to last some seconds; a figure is the median over
-the rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
+pass each after the other until each has had some seconds; a figure is the median over
+such rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
 batch size that were fastest in a first pass, ours the layout that it chose by itself; our torch
 engine has a process a core, as without a word in `regard translate --engine torch`. Without
 --base, base has random weights, whose outputs never end: there all make outputs of exactly 15
@@ -130,8 +130,8 @@ def measured(
         peer = best_ctranslate2(folder, search, lines)
         contestants = {
             "regard": own(ours, engine, search),
-            "torch": own(ours, choose_engine(ours, engine="torch"), search),
             "ctranslate2": peer,
+            "torch": own(ours, choose_engine(ours, engine="torch"), search),
             "hf": hugging_face(ours, search),
         }
         found = alternate(contestants, lines, rounds=rounds)
@@ -253,9 +253,9 @@ def shortlisted(
         exact = choose_engine(ours, folder=run)
         contestants = {
             "int8": own(ours, engines["int8"], search),
+            "ctranslate2_int8": best_ctranslate2(small.path, search, source, compute_type="int8"),
             "shortlist": own(ours, engines["short"], search),
             "ctranslate2": best_ctranslate2(short.path, search, source),
-            "ctranslate2_int8": best_ctranslate2(small.path, search, source, compute_type="int8"),
         }
         speeds = alternate(contestants, source, rounds=rounds)
         scores = {
@@ -280,22 +280,25 @@ def alternate(
     for translate in contestants.values():
         speed(translate, lines)
     for _ in range(rounds):
-        for name, translate in contestants.items():
-            found[name].append(speed(translate, lines, seconds=TURN_SECONDS))
+        seconds = dict.fromkeys(contestants, 0.0)
+        passes = dict.fromkeys(contestants, 0)
+        while least := [name for name in contestants if seconds[name] < TURN_SECONDS]:
+            for name in least:  # pass by pass, so that they meet the same moods of the machine
+                seconds[name] += len(lines) / speed(contestants[name], lines)
+                passes[name] += 1
+        for name in contestants:
+            found[name].append(passes[name] * len(lines) / seconds[name])
     print({name: rounded(values) for name, values in found.items()})
     return found
 
 
-def speed(translate: Translate, lines: Sequence[str], *, seconds: float = 0.0) -> float:
-    """Return sentences a second, of as many passes as it takes until the seconds are over."""
+def speed(translate: Translate, lines: Sequence[str]) -> float:
+    """Return sentences a second."""
     start = time.perf_counter()
-    passes = 0
-    while passes == 0 or time.perf_counter() - start < seconds:
-        outputs = translate(lines)
-        if len(outputs) != len(lines):
-            raise RuntimeError(f"{len(outputs)} outputs of {len(lines)} sentences")
-        passes += 1
-    return passes * len(lines) / (time.perf_counter() - start)
+    outputs = translate(lines)
+    if len(outputs) != len(lines):
+        raise RuntimeError(f"{len(outputs)} outputs of {len(lines)} sentences")
+    return len(lines) / (time.perf_counter() - start)
 
 
 def ratios(found: dict[str, list[float]], name: str, notes: dict[str, object]) -> dict[str, float]:
