@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import tempfile
 import time
@@ -47,6 +48,7 @@ DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" /
 SEARCHES = {"greedy": 1, "beam5": 5}
 BATCHES = (32, 64, 128)  # sentences, tried for plain CTranslate2
 TURN_SECONDS = 4.0  # at least; a turn of one second scatters by a fifth
+TRIALS = 3  # of each layout of plain CTranslate2 that is not far behind; the fastest pass counts
 LENGTH = 15
 MIDDLE = {"tok": ".lc.norm.tok", "raw": ""}
 
@@ -204,7 +206,6 @@ def best_ctranslate2(
         for layout in layouts(available_cores())
         for batch in BATCHES
     }
-    sample = lines[: max(100, len(lines) // 4)]
 
     def make(key: tuple[int, int, int]) -> Translate:
         layout, batch = makers[key]
@@ -218,10 +219,12 @@ def best_ctranslate2(
             shortlist=shortlist,
         )
 
-    for key in makers:
-        translate = make(key)
-        translate(lines[:4])
-        tried[key] = speed(translate, sample)
+    for _ in range(TRIALS):
+        for key in makers:
+            if tried.get(key, math.inf) > max(tried.values(), default=0.0) / 2:
+                translate = make(key)
+                translate(lines[:4])
+                tried[key] = max(tried.get(key, 0.0), speed(translate, lines))
     best = max(tried, key=lambda key: tried[key])
     print("plain CTranslate2", compute_type, {str(k): round(v) for k, v in tried.items()})
     return make(best)

@@ -9,7 +9,7 @@ same updates by bare operations of torch, which nothing that is made of them can
 all trainings alternate, each in a process of its own, and the ratios are those of the
 median times an update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
-Writes results/shakespeare.json. The data is $REGARD_DATA, or ../shared/data.
+Writes results/shakespeare.json; with `--part speed` it renews the speeds alone. The data is $REGARD_DATA, or ../shared/data.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from regard.training.allocator import keep_memory
 from regard.training.checkpoint import read_state
 from regard.training.crew import Sharing, gradients
 from regard.training.update import AddGradient, update
-from result import write_result
+from result import RESULTS, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # In the same time: a higher rate that the rotary positions and the norms stand well, and a decay to
@@ -110,10 +110,16 @@ def main() -> None:
         print(json.dumps(better.metrics), f"{seconds_of(better):.0f} s")
     if given.part in ("speed", "all"):
         figures |= race(given)
-    if given.part == "all" and not given.set:
-        rounded = {name: round(value, 4) for name, value in figures.items()}
+    if given.part in ("speed", "all") and not given.set:
         command = f"python bench/shakespeare.py --threads {given.threads} --rounds {given.rounds}"
-        notes = {"settings_of_the_better_one": BETTER, "losses_of_seeds": losses}
+        if given.part == "speed":  # the losses stay as they are on record
+            record = json.loads((RESULTS / "shakespeare.json").read_text(encoding="utf-8"))
+            notes = {"losses": {key: record[key] for key in ("command", "commit")}}
+            figures, notes = record["figures"] | figures, record["notes"] | notes
+            command += " --part speed"
+        else:
+            notes = {"settings_of_the_better_one": BETTER, "losses_of_seeds": losses}
+        rounded = {name: round(value, 4) for name, value in figures.items()}
         print(write_result("shakespeare", rounded, command=command, notes=notes))
     print(json.dumps(figures, indent=1))
 
