@@ -9,7 +9,8 @@ same updates by bare operations of torch, which nothing that is made of them can
 all trainings alternate, each in a process of its own, and the ratios are those of the
 median times an update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
-Writes results/shakespeare.json; with `--part speed` it renews the speeds alone. The data is $REGARD_DATA, or ../shared/data.
+Writes results/shakespeare.json; with `--part speed` it renews the speeds alone. The data is
+$REGARD_DATA, or ../shared/data.
 """
 
 from __future__ import annotations
