@@ -172,6 +172,8 @@ def shakespeare(result: dict[str, Any]) -> str:
             f"| a better recipe in the same time | {figures['best_loss_same_time']:.3f} |",
             "| speed of an update, times that of `transformers` | "
             f"{figures['speed_ratio_vs_hf']:.2f} |",
+            "| the same by bare operations, without modules and autograd | "
+            f"{figures['speed_ratio_vs_hf_bare']:.2f} |",
         ],
     )
 
