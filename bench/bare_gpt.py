@@ -1,8 +1,8 @@
-"""The gradient of a small GPT by bare operations: how fast torch's own kernels could be at best.
+"""The gradient of a small GPT by bare operations: how much torch's own kernels leave to gain.
 
-No module, no autograd and no allocation is left; every tensor has its place before the first
-update. What an update takes here is what its products, norms, activations and softmaxes take, so
-nothing that is built of the same kernels in float32 can be faster.
+No module and no autograd is left, and all tensors but those of norms and embedding have their place
+before the first update. What an update takes here is about what its products, norms, activations
+and softmaxes take; a training that is made of the same kernels can hardly be faster.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece 
 languages. All have the same weights and translate the English sentences of test 2016 in turn, a
 pass each after the other until each has had some seconds; a figure is the median over
 such rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
-batch size that were fastest in a first pass, ours the layout that it chose by itself; our torch
-engine has a process a core, as without a word in `regard translate --engine torch`. Without
+batch size that had the fastest of some first passes, ours the layout that it chose by itself; our
+torch engine has a process a core, as without a word in `regard translate --engine torch`. Without
 --base, base has random weights, whose outputs never end: there all make outputs of exactly 15
 symbols.
 The conversions and the choice are made before the clock runs.
@@ -98,6 +98,7 @@ def main() -> None:
     notes["sentences"] = {"tiny": len(source), "base": given.base_sentences}
     notes["rounds"] = given.rounds
     command = "python bench/decode_speed.py --tiny RUN" + (" --base RUN" if given.base else "")
+    command += f" --rounds {given.rounds}"
     packages = ("ctranslate2", "transformers")
     path = write_result("decode-speed", figures, command=command, packages=packages, notes=notes)
     print(f"wrote {path}")

@@ -33,7 +33,7 @@ from regard.scoring.score import Score
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from regard.training.checkpoint import read_state
-from result import RESULTS, commit, write_result
+from result import commit, read_result, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # Name of the kind of text: what stands between a file's name and its language, BLEU's tokenizer.
@@ -90,21 +90,13 @@ def main() -> None:
         "threads": torch.get_num_threads(),
     }
     name = f"multi30k-{given.pair}"
-    figures, notes = earlier(name)
+    record = read_result(name)
+    figures, notes = record.get("figures", {}), record.get("notes", {})
     figures[FIGURES[given.text]] = round(score.value, 2)
     if given.text == "tok":
         figures["training_minutes"] = round(sum(minutes), 1)
     path = write_result(name, figures, command=command, notes=notes | {given.text: note})
     print(json.dumps(figures | note, indent=1), f"\nwrote {path}")
-
-
-def earlier(name: str) -> tuple[dict[str, float], dict[str, object]]:
-    """Return the figures and notes that are on record."""
-    path = RESULTS / f"{name}.json"
-    if not path.is_file():
-        return {}, {}
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return record["figures"], record.get("notes", {})
 
 
 def recipe_of(

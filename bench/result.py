@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("regard", "torch", "numpy", "sacrebleu", "sentencepiece")
@@ -38,6 +39,13 @@ def write_result(
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
+
+
+def read_result(name: str) -> dict[str, Any]:
+    """Return what is on record under this name; empty if there is nothing."""
+    path = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
 
 
 def commit() -> str:

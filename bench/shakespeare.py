@@ -5,7 +5,7 @@
 First the recipe `gpt-nano` as it is (4 layers, 4 heads, width 128, context 64, batch 12, 2,000
 updates) with three seeds, then other settings for the same wall time, both measured over the whole
 validation part (the last tenth). Then the same model in `transformers` with a plain loop, and the
-same updates by bare operations of torch, which nothing that is made of them can outdo: pieces of
+same updates by bare operations of torch, which show how much there is left to gain: pieces of
 all trainings alternate, each in a process of its own, and the ratios are those of the
 median times an update.
 PYTHON is that of an environment with torch and transformers; without one, this one is used.
@@ -54,7 +54,7 @@ from regard.training.allocator import keep_memory
 from regard.training.checkpoint import read_state
 from regard.training.crew import Sharing, gradients
 from regard.training.update import AddGradient, update
-from result import RESULTS, write_result
+from result import read_result, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # In the same time: a higher rate that the rotary positions and the norms stand well, and a decay to
@@ -114,7 +114,7 @@ def main() -> None:
     if given.part in ("speed", "all") and not given.set:
         command = f"python bench/shakespeare.py --threads {given.threads} --rounds {given.rounds}"
         if given.part == "speed":  # the losses stay as they are on record
-            record = json.loads((RESULTS / "shakespeare.json").read_text(encoding="utf-8"))
+            record = read_result("shakespeare")
             notes = {"losses": {key: record[key] for key in ("command", "commit")}}
             figures, notes = record["figures"] | figures, record["notes"] | notes
             command += " --part speed"
