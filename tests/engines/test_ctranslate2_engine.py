@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from regard.decoding.constraints import Constraints
 from regard.engines.attention_pass import attention_over
 from regard.engines.conversion import converted
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.settings.decoding import DecodingSettings
@@ -197,8 +199,48 @@ def test_a_few_sentences_are_shared_out_among_the_workers(
         found = [hypotheses[0].tokens for hypotheses in pair.search(some, asked)]
         assert found == [hypotheses[0].tokens for hypotheses in engine.search(some, asked)]
     assert sizes[:2] == [40, 10]
-    pair._translate([[5] * 9] * 300, beam_size=1, max_decoding_length=1)
-    assert sizes[-1] == 1_024
+    for length, most in ((9, 64 * 10), (29, 1_024)):
+        pair._translate([[5] * length] * 300, beam_size=1, max_decoding_length=1)
+        assert sizes[-1] == most
+
+
+def test_searches_side_by_side_change_nothing(
+    loaded: LoadedTranslator, engine: CTranslate2Engine, sources: Sources
+) -> None:
+    texts = [loaded.source_tokenizer.decode(source) for source in sources] + ["", " "]
+
+    class Small:
+        """The same in batches of a few sentences; it notes who searches at the same time."""
+
+        name, attends, batch_tokens = "small", True, 40
+        lacks = staticmethod(engine.lacks)
+
+        def __init__(self, at_once: int):
+            self.at_once = at_once
+            self.threads: set[int] = set()
+
+        def search(self, *given: Any, **options: Any) -> list[list[Hypothesis]]:
+            self.threads.add(get_ident())
+            return engine.search(*given, **options)
+
+    def found(engine: Engine, **changes: Any) -> list[str]:
+        translator = LoadedTranslator(
+            model=loaded.model,
+            source_tokenizer=loaded.source_tokenizer,
+            target_tokenizer=loaded.target_tokenizer,
+            recipe=loaded.recipe,
+            engine=engine,
+        )
+        return [one.text for one in translator.translate(texts, attention=False, **changes)]
+
+    for changes in ({"beam": 1}, {"beam": 3, "length_penalty_kind": "none", "max_length": 4}):
+        both, alone = Small(2), Small(1)
+        assert found(both, **changes) == found(alone, **changes) == found(engine, **changes)
+        assert get_ident() not in both.threads
+        assert alone.threads == {get_ident()}
+    both = Small(2)
+    found(both, method="sample")  # by the reference, in turns: draws depend on those before
+    assert both.threads == {get_ident()}
 
 
 LACKING: dict[str, tuple[dict[str, Any], str]] = {

@@ -109,6 +109,7 @@ class GatedEngine:
 
     name = "gated"
     batch_tokens = 1_000
+    at_once = 1
     attends = True
 
     def __init__(self, engine: Engine):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from regard.base.shapes import Bool, Int, Tensor
+from regard.base.shapes import Int, Tensor
 
 
 def length_limits(
-    mask: Bool[Tensor, "batch source"], *, ratio: float, extra: int, most: int | None = None
+    sources: Int[Tensor, "batch"], *, ratio: float, extra: int, most: int | None = None
 ) -> Int[Tensor, "batch"]:
-    """Return the most symbols of each output, end mark included; `most` counts without it."""
-    limits = (mask.sum(dim=1) * ratio).long() + extra
+    """Return the most symbols of each output by those of its source; both count the end mark.
+
+    `most` does not count it.
+    """
+    limits = (sources * ratio).long() + extra
     return limits if most is None else limits.clamp(max=most + 1)
 
 
 def least_lengths(
-    mask: Bool[Tensor, "batch source"], *, ratio: float, least: int
+    sources: Int[Tensor, "batch"], *, ratio: float, least: int
 ) -> Int[Tensor, "batch"]:
-    """Return the fewest symbols of each output, end mark included; `least` counts without it."""
-    return ((mask.sum(dim=1) - 1) * ratio).ceil().long().clamp(min=least) + 1
+    """Return the fewest symbols of each output by those of its source; both count the end mark.
+
+    `least` does not count it.
+    """
+    return ((sources - 1) * ratio).ceil().long().clamp(min=least) + 1

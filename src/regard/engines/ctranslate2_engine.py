@@ -10,21 +10,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
+
+import torch
 
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.specials import BEGIN, END, PAD
-from regard.batching.batch import padded
 from regard.decoding.constraints import Constraints
-from regard.decoding.limits import length_limits
 from regard.engines.attention_pass import attention_over
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange.ctranslate2_export import MOST_POSITIONS, SHORTLIST, token_names
 from regard.settings.decoding import DecodingSettings
 
-# Padded source symbols that one worker searches at once.
+# Padded source symbols and sentences that one worker searches at once.
 WORKER_TOKENS = 1_024
+WORKER_SENTENCES = 64
 # It stops at so many finished outputs beyond the width of the beam, we when no better one can come.
 # With none more, 26 of the 1,000 sentences of Multi30k's test 2016 ended too soon; with 2 more it
 # is 3, and with as many again as the beam is wide none, for 15 % more time.
@@ -45,7 +47,7 @@ class Threads(NamedTuple):
 class CTranslate2Engine:
     """Searches with an exported model; the reference answers where it would answer otherwise."""
 
-    batch_tokens = 32 * WORKER_TOKENS  # so that workers end at about the same time
+    at_once = 2  # so that no worker waits for the others at the end of a search
     attends = True
 
     def __init__(
@@ -62,7 +64,9 @@ class CTranslate2Engine:
         import ctranslate2
 
         self.reference = reference
+        self._turn = Lock()  # at the reference, which has all cores
         self.threads = threads
+        self.batch_tokens = 2 * threads.workers * WORKER_TOKENS
         self.compute_type = compute_type
         # Rounded weights find other outputs anyhow: there it may stop when it likes.
         self._more = MORE if compute_type == "float32" else 0
@@ -120,10 +124,12 @@ class CTranslate2Engine:
         if not sources:
             return []
         if self.lacks(settings, constraints) is not None:
-            return self.reference.search(
-                sources, settings, n_best=n_best, attention=attention, constraints=constraints
-            )
-        limits = self._limits(sources, settings)
+            with self._turn:
+                return self.reference.search(
+                    sources, settings, n_best=n_best, attention=attention, constraints=constraints
+                )
+        lengths = torch.tensor([len(source) + 1 for source in sources])
+        limits = self.reference.limits(lengths, settings).tolist()
         found = self._found(sources, settings, n_best=n_best, longest=max(limits), scores=scores)
         unsure = [
             row
@@ -131,9 +137,10 @@ class CTranslate2Engine:
             if len(hypotheses) < n_best or any(len(h.tokens) >= limits[row] for h in hypotheses)
         ]
         if unsure:  # they reached a limit, at which the reference ends a sentence properly
-            better = self.reference.search(
-                [sources[row] for row in unsure], settings, n_best=n_best
-            )
+            with self._turn:
+                better = self.reference.search(
+                    [sources[row] for row in unsure], settings, n_best=n_best
+                )
             for row, hypotheses in zip(unsure, better, strict=True):
                 found[row] = hypotheses
         return self._with_attention(sources, found) if attention else found
@@ -146,16 +153,6 @@ class CTranslate2Engine:
             sources, beam_size=beam, min_decoding_length=length, max_decoding_length=length
         )
         return [[self._target_ids[name] for name in result.hypotheses[0]] for result in found]
-
-    def _limits(self, sources: Sequence[Sequence[int]], settings: DecodingSettings) -> list[int]:
-        """Return the most symbols of each output, end mark included."""
-        _, mask = padded(sources, after=END)
-        limits = length_limits(
-            mask, ratio=settings.max_ratio, extra=settings.max_extra, most=settings.max_length
-        )
-        longest = self.reference.model.longest_target
-        found: list[int] = (limits if longest is None else limits.clamp(max=longest)).tolist()
-        return found
 
     def _found(
         self,
@@ -207,7 +204,7 @@ class CTranslate2Engine:
         """Return the most symbols of a worker's batch; a few sentences are shared out as well."""
         each = -(-len(sources) // self.threads.workers)
         longest = max(map(len, sources), default=0) + 1
-        return min(WORKER_TOKENS, each * longest)
+        return min(WORKER_TOKENS, min(each, WORKER_SENTENCES) * longest)
 
     def _with_attention(
         self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]

@@ -25,6 +25,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def at_once(self) -> int:
+        """How many such searches, each by a thread of its own, keep it busy."""
+        ...
+
+    @property
     def attends(self) -> bool:
         """Whether its hypotheses can carry attention."""
         ...

@@ -31,6 +31,7 @@ class TorchEngine:
 
     name = "torch"
     batch_tokens = 2_048  # enough to keep the cores busy, small enough for their caches
+    at_once = 1
     attends = True
 
     def __init__(self, model: Translator[Any]):
@@ -66,7 +67,7 @@ class TorchEngine:
         self.model.eval()
         keep_memory()  # every step makes and frees the same large tensors
         source, mask = padded(sources, after=END)
-        rules = self._rules(mask, settings, constraints)
+        rules = self._rules(mask.sum(dim=1), settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
         required = 0 if rules.constrained is None else int(rules.constrained.required.total.max())
         if settings.method != "beam":
@@ -108,16 +109,29 @@ class TorchEngine:
                 )
         return found
 
+    def limits(
+        self, lengths: Int[Tensor, "batch"], settings: DecodingSettings
+    ) -> Int[Tensor, "batch"]:
+        """Return the most symbols of each output by those of its source; both count the end."""
+        limits = length_limits(
+            lengths,
+            ratio=settings.max_ratio,
+            extra=settings.max_extra,
+            most=settings.max_length,
+        )
+        longest = self.model.longest_target
+        return limits if longest is None else limits.clamp(max=longest)
+
     def _rules(
         self,
-        mask: Tensor,
+        lengths: Int[Tensor, "batch"],
         settings: DecodingSettings,
         constraints: Sequence[Constraints] | None,
     ) -> Rules:
-        limits = self._limits(mask, settings)
+        limits = self.limits(lengths, settings)
         least = None
         if settings.min_length or settings.min_ratio:
-            least = least_lengths(mask, ratio=settings.min_ratio, least=settings.min_length)
+            least = least_lengths(lengths, ratio=settings.min_ratio, least=settings.min_length)
         constrained = None
         if constraints is not None and any(constraints):
             vocab = self.model.projection.out_features
@@ -129,10 +143,3 @@ class TorchEngine:
             repetition_penalty=settings.repetition_penalty,
             constrained=constrained,
         )
-
-    def _limits(self, mask: Tensor, settings: DecodingSettings) -> Int[Tensor, "batch"]:
-        limits = length_limits(
-            mask, ratio=settings.max_ratio, extra=settings.max_extra, most=settings.max_length
-        )
-        longest = self.model.longest_target
-        return limits if longest is None else limits.clamp(max=longest)

@@ -24,6 +24,7 @@ class TorchProcesses:
     """Searches with the model in this process and in helpers; it answers like the engine it has."""
 
     name = "torch"
+    at_once = 1
     attends = True
 
     def __init__(self, engine: TorchEngine, *, processes: int):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import torch
 
+from regard.base.ahead import ahead
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
@@ -119,10 +120,9 @@ class LoadedTranslator:
         wishes = _for_each(texts, constraints)
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]
         lengths = [(len(ids) + 1, 0) for ids in encoded]
-        for rows in sorted_batches(lengths, token_budget=self.engine.batch_tokens):
+
+        def search(rows: list[int]) -> list[tuple[int, Translation]]:
             filled = [row for row in rows if encoded[row]]
-            for row in set(rows) - set(filled):
-                yield row, Translation(texts[row], "", 0.0, 0.0, None)
             sentences = [
                 Sentence(texts[row], encoded[row], wishes[row] if wishes else None)
                 for row in filled
@@ -133,7 +133,14 @@ class LoadedTranslator:
                 )
             except ImpossibleConstraintsError as error:
                 raise ImpossibleConstraintsError(filled[error.index], error.problem) from error
-            yield from zip(filled, found, strict=True)
+            empty = [row for row in rows if not encoded[row]]
+            nothing = [(row, Translation(texts[row], "", 0.0, 0.0, None)) for row in empty]
+            return [*nothing, *zip(filled, found, strict=True)]
+
+        batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
+        alone = self.engine.lacks(settings) is not None or wishes or settings.copy_verbatim
+        for found in ahead(search, batches, at_once=1 if alone else self.engine.at_once):
+            yield from found
 
     def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
         """Return how probable the model finds each given translation: forced decoding."""

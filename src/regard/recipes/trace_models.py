@@ -79,7 +79,7 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
     ids = loaded.source_tokenizer.encode(text)
     source, mask = padded([ids], after=END)
     limits = length_limits(
-        mask,
+        mask.sum(dim=1),
         ratio=loaded.recipe.decoding.max_ratio,
         extra=loaded.recipe.decoding.max_extra,
     )
