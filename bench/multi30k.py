@@ -5,7 +5,8 @@
 
 Trains (a stopped training is continued) on the lower-cased, tokenised text, whose BLEU on test 2016
 is taken without further tokenisation, or with `--text raw` on the raw text, whose BLEU is cased and
-13a. Checkpoints are averaged, models chosen on the validation part alone, and searched with beam 5.
+13a. Checkpoints are averaged, the search has beam 5; the model, and then the length penalty of its
+search, are chosen on the validation part alone.
 Renews the figures of this text in results/multi30k-PAIR.json; the minutes are those of the
 tokenised text, with those of the run that it was started from. The data is
 $REGARD_DATA/multi30k, or ../shared/data/multi30k.
@@ -51,6 +52,7 @@ SETTINGS = [
     "training.average=5",
     "decoding.beam=5",
 ]
+LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # tried on the validation part
 
 
 def main() -> None:
@@ -72,7 +74,12 @@ def main() -> None:
     folder = given.runs / f"{given.pair}-{given.text}"
     model = train(recipe, folder, splits)
     tokenize = TEXTS[given.text][1]
-    score = bleu(model, splits.test, tokenize=tokenize)
+    tried = {
+        penalty: bleu(model, splits.valid, tokenize=tokenize, penalty=penalty).value
+        for penalty in LENGTH_PENALTIES
+    }
+    penalty = max(tried, key=lambda each: tried[each])
+    score = bleu(model, splits.test, tokenize=tokenize, penalty=penalty)
     command = f"python bench/multi30k.py --pair {given.pair} --text {given.text}"
     command += f" --minutes {given.minutes:g}"
     if given.start_from is not None:
@@ -85,7 +92,8 @@ def main() -> None:
         "commit": commit(),
         "signature": score.signature,
         "minutes": [round(value, 1) for value in minutes],
-        "validation_bleu": round(bleu(model, splits.valid, tokenize=tokenize).value, 2),
+        "validation_bleu": {str(each): round(value, 2) for each, value in tried.items()},
+        "length_penalty": penalty,
         "settings": [*SETTINGS, *given.set],
         "threads": torch.get_num_threads(),
     }
@@ -126,9 +134,12 @@ def minutes_of(folder: Path) -> float:
     return float(read_state(newest)["progress"]["seconds"]) / 60
 
 
-def bleu(model: LoadedTranslator, pairs: list[SentencePair], *, tokenize: str) -> Score:
+def bleu(
+    model: LoadedTranslator, pairs: list[SentencePair], *, tokenize: str, penalty: float
+) -> Score:
     """Return the BLEU of beam search on these pairs."""
-    found = model.translate([pair.source for pair in pairs], attention=False)
+    sources = [pair.source for pair in pairs]
+    found = model.translate(sources, attention=False, length_penalty=penalty)
     references = [pair.target for pair in pairs]
     return corpus_bleu([one.text for one in found], references, tokenize=tokenize)
 
