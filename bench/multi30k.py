@@ -23,14 +23,12 @@ import torch
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
-from regard.corpora.pair import SentencePair
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.loaded import LoadedTranslator
 from regard.recipes.resume import finish_or_start, limits_of
 from regard.recipes.translate import train_translator
-from regard.scoring.bleu import corpus_bleu
-from regard.scoring.score import Score
+from regard.recipes.tune import best_penalty, try_length_penalties
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from regard.training.checkpoint import read_state
@@ -52,7 +50,6 @@ SETTINGS = [
     "training.average=5",
     "decoding.beam=5",
 ]
-LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # tried on the validation part
 
 
 def main() -> None:
@@ -74,12 +71,10 @@ def main() -> None:
     folder = given.runs / f"{given.pair}-{given.text}"
     model = train(recipe, folder, splits)
     tokenize = TEXTS[given.text][1]
-    tried = {
-        penalty: bleu(model, splits.valid, tokenize=tokenize, penalty=penalty).value
-        for penalty in LENGTH_PENALTIES
-    }
-    penalty = max(tried, key=lambda each: tried[each])
-    score = bleu(model, splits.test, tokenize=tokenize, penalty=penalty)
+    tried = list(try_length_penalties(model, splits.valid, tokenize=tokenize))
+    penalty = best_penalty(tried).length_penalty
+    [tested] = try_length_penalties(model, splits.test, penalties=[penalty], tokenize=tokenize)
+    score = tested.score
     command = f"python bench/multi30k.py --pair {given.pair} --text {given.text}"
     command += f" --minutes {given.minutes:g}"
     if given.start_from is not None:
@@ -92,7 +87,7 @@ def main() -> None:
         "commit": commit(),
         "signature": score.signature,
         "minutes": [round(value, 1) for value in minutes],
-        "validation_bleu": {str(each): round(value, 2) for each, value in tried.items()},
+        "validation_bleu": {str(one.length_penalty): round(one.score.value, 2) for one in tried},
         "length_penalty": penalty,
         "settings": [*SETTINGS, *given.set],
         "threads": torch.get_num_threads(),
@@ -132,16 +127,6 @@ def minutes_of(folder: Path) -> float:
     """Return how long a training took."""
     newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
     return float(read_state(newest)["progress"]["seconds"]) / 60
-
-
-def bleu(
-    model: LoadedTranslator, pairs: list[SentencePair], *, tokenize: str, penalty: float
-) -> Score:
-    """Return the BLEU of beam search on these pairs."""
-    sources = [pair.source for pair in pairs]
-    found = model.translate(sources, attention=False, length_penalty=penalty)
-    references = [pair.target for pair in pairs]
-    return corpus_bleu([one.text for one in found], references, tokenize=tokenize)
 
 
 if __name__ == "__main__":

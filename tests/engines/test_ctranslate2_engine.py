@@ -247,6 +247,7 @@ LACKING: dict[str, tuple[dict[str, Any], str]] = {
     "sampling": ({"method": "sample"}, 'method = "sample"'),
     "risk": ({"method": "mbr"}, 'method = "mbr"'),
     "wu": ({"length_penalty_kind": "wu"}, 'length_penalty_kind = "wu"'),
+    "much length": ({"beam": 3, "length_penalty": 1.8}, "length_penalty above 1.6"),
     "coverage": ({"coverage_penalty": 0.2}, "coverage_penalty"),
     "diversity": ({"beam": 4, "diversity_groups": 2}, "diversity_groups"),
     "a least length": ({"min_length": 2}, "min_length"),

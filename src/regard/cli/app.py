@@ -29,6 +29,7 @@ from regard.cli.summary import summary
 from regard.cli.trace import trace
 from regard.cli.train import train
 from regard.cli.translate import translate
+from regard.cli.tune import tune
 
 app = typer.Typer(
     name="regard",
@@ -68,6 +69,7 @@ for command in (
     import_gpt2,
     export,
     score,
+    tune,
     compare,
     serve,
     rate,

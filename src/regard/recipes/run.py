@@ -75,7 +75,7 @@ class Run:
         return read_recipe(self.folder / RECIPE).task
 
     def rewrite(self, recipe: Recipe) -> None:
-        """Record the recipe that a resumed training goes on with."""
+        """Record the recipe that a resumed training or a tuned search goes on with."""
         (self.folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
 
     def _repr_html_(self) -> str:

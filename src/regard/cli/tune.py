@@ -1,0 +1,72 @@
+"""`regard tune`: the length penalty that suits a trained translator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.base.errors import SettingsError
+from regard.cli.options import AsJson, RunFolder, print_json
+
+
+def tune(
+    run: RunFolder,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source sentences, one a line.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Their references, one a line.")
+    ] = None,
+    penalties: Annotated[
+        list[float] | None,
+        typer.Option("--length-penalty", min=0.0, help="One to try. May be given often."),
+    ] = None,
+    tokenize: Annotated[str, typer.Option(help="sacreBLEU's tokenizer, as 13a or none.")] = "13a",
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Write the best into the run's recipe.")
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Find the length penalty with the best BLEU, and keep it in the run.
+
+    The sentences are those that the training validated on, or --source and --reference. Do not
+    give the sentences of your test: its result would be too good.
+
+    Example: regard tune runs/mine
+    """
+    from regard.corpora.parallel import read_pairs
+    from regard.engines.choice import choose_engine
+    from regard.recipes.data import read_splits
+    from regard.recipes.loaded import load
+    from regard.recipes.run import Run
+    from regard.recipes.tune import LENGTH_PENALTIES, best_penalty, try_length_penalties
+
+    if (source is None) != (reference is None):
+        raise SettingsError("Give both --source and --reference, or neither of them.")
+    model = load(run)
+    if source is not None and reference is not None:
+        pairs = read_pairs([source, reference])
+    else:
+        pairs = read_splits(model.recipe.data).valid
+    model.engine = choose_engine(model, folder=run)
+    tried = []
+    for one in try_length_penalties(
+        model, pairs, penalties=penalties or LENGTH_PENALTIES, tokenize=tokenize
+    ):
+        tried.append(one)
+        if not json:
+            typer.echo(
+                f"length penalty {one.length_penalty:<4g} BLEU {one.score.value:6.2f}   "
+                f"length {one.length_ratio:6.1%}"
+            )
+    best = best_penalty(tried)
+    if keep:
+        decoding = model.decoding(length_penalty=best.length_penalty)
+        Run.open(run).rewrite(model.recipe.model_copy(update={"decoding": decoding}))
+    if json:
+        print_json({"best": best.to_dict(), "tried": [one.to_dict() for one in tried]})
+        return
+    where = f"kept in {run}" if keep else f"not kept in {run}"
+    typer.echo(f"decoding.length_penalty = {best.length_penalty:g}, {where} ({len(pairs)} pairs)")
