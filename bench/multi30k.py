@@ -6,7 +6,7 @@
 Trains (a stopped training is continued) on the lower-cased, tokenised text, whose BLEU on test 2016
 is taken without further tokenisation, or with `--text raw` on the raw text, whose BLEU is cased and
 13a. Checkpoints are averaged, the search has beam 5; the model, and then the length penalty of its
-search, are chosen on the validation part alone.
+search (as `regard tune` does it), are chosen on the validation part alone.
 Renews the figures of this text in results/multi30k-PAIR.json; the minutes are those of the
 tokenised text, with those of the run that it was started from. The data is
 $REGARD_DATA/multi30k, or ../shared/data/multi30k.
@@ -28,7 +28,8 @@ from regard.recipes.data import Splits, read_splits
 from regard.recipes.loaded import LoadedTranslator
 from regard.recipes.resume import finish_or_start, limits_of
 from regard.recipes.translate import train_translator
-from regard.recipes.tune import best_penalty, try_length_penalties
+from regard.recipes.tune import choose_penalty, try_length_penalties
+from regard.scoring.bleu import corpus_bleu
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
 from regard.training.checkpoint import read_state
@@ -71,10 +72,15 @@ def main() -> None:
     folder = given.runs / f"{given.pair}-{given.text}"
     model = train(recipe, folder, splits)
     tokenize = TEXTS[given.text][1]
+    own = recipe.decoding.length_penalty
     tried = list(try_length_penalties(model, splits.valid, tokenize=tokenize))
-    penalty = best_penalty(tried).length_penalty
-    [tested] = try_length_penalties(model, splits.test, penalties=[penalty], tokenize=tokenize)
-    score = tested.score
+    penalty = choose_penalty(tried, splits.valid, present=own, tokenize=tokenize)
+    chosen = penalty.chosen.length_penalty
+    found = model.translate(
+        [pair.source for pair in splits.test], attention=False, length_penalty=chosen
+    )
+    references = [pair.target for pair in splits.test]
+    score = corpus_bleu([one.text for one in found], references, tokenize=tokenize)
     command = f"python bench/multi30k.py --pair {given.pair} --text {given.text}"
     command += f" --minutes {given.minutes:g}"
     if given.start_from is not None:
@@ -88,7 +94,8 @@ def main() -> None:
         "signature": score.signature,
         "minutes": [round(value, 1) for value in minutes],
         "validation_bleu": {str(one.length_penalty): round(one.score.value, 2) for one in tried},
-        "length_penalty": penalty,
+        "length_penalty": chosen,
+        "length_penalty_p_value": penalty.p_value,
         "settings": [*SETTINGS, *given.set],
         "threads": torch.get_num_threads(),
     }

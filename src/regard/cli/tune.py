@@ -29,7 +29,7 @@ def tune(
     ] = True,
     json: AsJson = False,
 ) -> None:
-    """Find the length penalty with the best BLEU, and keep it in the run.
+    """Find the length penalty with the best BLEU, and keep it in the run if the gain is sure.
 
     The sentences are those that the training validated on, or --source and --reference. Do not
     give the sentences of your test: its result would be too good.
@@ -41,7 +41,7 @@ def tune(
     from regard.recipes.data import read_splits
     from regard.recipes.loaded import load
     from regard.recipes.run import Run
-    from regard.recipes.tune import LENGTH_PENALTIES, best_penalty, try_length_penalties
+    from regard.recipes.tune import LENGTH_PENALTIES, choose_penalty, try_length_penalties
 
     if (source is None) != (reference is None):
         raise SettingsError("Give both --source and --reference, or neither of them.")
@@ -61,12 +61,26 @@ def tune(
                 f"length penalty {one.length_penalty:<4g} BLEU {one.score.value:6.2f}   "
                 f"length {one.length_ratio:6.1%}"
             )
-    best = best_penalty(tried)
-    if keep:
-        decoding = model.decoding(length_penalty=best.length_penalty)
+    present = model.recipe.decoding.length_penalty
+    found = choose_penalty(tried, pairs, present=present, tokenize=tokenize)
+    chosen = found.chosen.length_penalty
+    if keep and chosen != present:
+        decoding = model.decoding(length_penalty=chosen)
         Run.open(run).rewrite(model.recipe.model_copy(update={"decoding": decoding}))
     if json:
-        print_json({"best": best.to_dict(), "tried": [one.to_dict() for one in tried]})
+        print_json({**found.to_dict(), "tried": [one.to_dict() for one in tried]})
         return
-    where = f"kept in {run}" if keep else f"not kept in {run}"
-    typer.echo(f"decoding.length_penalty = {best.length_penalty:g}, {where} ({len(pairs)} pairs)")
+    if found.p_value is not None:
+        gain = found.best.score.value - next(
+            one.score.value for one in tried if one.length_penalty == present
+        )
+        typer.echo(
+            f"{found.best.length_penalty:g} is {gain:.2f} BLEU better than the run's {present:g} "
+            f"on these {len(pairs)} pairs; p = {found.p_value:.3f} that it is chance."
+        )
+    if chosen == present:
+        typer.echo(f"{run} stays at decoding.length_penalty = {present:g}: no sure gain.")
+    elif keep:
+        typer.echo(f"{run} has decoding.length_penalty = {chosen:g} from now on.")
+    else:
+        typer.echo(f"{run} stays as it is; decoding.length_penalty = {chosen:g} would be better.")
