@@ -24,6 +24,7 @@ from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.objective import batch_loss, training_loss
+from regard.recipes.optimizer import optimizer_of
 from regard.recipes.processes import processes_for
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
@@ -102,9 +103,7 @@ def train_translator(
     records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         model=model,
-        optimizer=torch.optim.AdamW(
-            model.parameters(), betas=(0.9, 0.98), weight_decay=settings.weight_decay, fused=True
-        ),
+        optimizer=optimizer_of(model, settings),
         loss_sum=_loss(model, settings),
         batches_from=_batches(
             recipe, train, _resegmenter(recipe, translator, splits.train, train), done

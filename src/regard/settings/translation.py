@@ -106,6 +106,11 @@ class TrainingSettings(Settings):
     )
     steps: int = Field(10_000, ge=1, description="most updates")
     minutes: float | None = Field(None, gt=0, description="most minutes of training")
+    optimizer: Literal["adam", "muon"] = Field(
+        "adam",
+        description="muon learns in fewer updates, each with work that grows with the cube of the "
+        "width: for narrow Transformers",
+    )
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["constant", "inverse-sqrt", "linear", "cosine"] = "cosine"
     warmup: int = Field(100, ge=0, description="updates until the full learning rate")

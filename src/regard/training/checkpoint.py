@@ -188,10 +188,14 @@ def _restore_optimizer(
 ) -> None:
     """Give the optimiser its memory back; torch itself would not notice what is missing in it."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    keys = [key.split(".", 1) for key in tensors]
+    kind = [n for n, group in enumerate(optimizer.param_groups) for _ in group["params"]]
+    keys = [(int(number), name) for number, name in (key.split(".", 1) for key in tensors)]
+    if any(number >= len(parameters) for number, _ in keys):
+        raise RunError(f"{path} remembers more parameters than the recipe's model has.")
     state: dict[int, dict[str, Tensor]] = {}
-    for index in sorted({int(number) for number, _ in keys}):
-        for name in sorted({name for _, name in keys}):
+    for index in sorted({number for number, _ in keys}):
+        # What one parameter of a group remembers, all of them do.
+        for name in sorted({name for number, name in keys if kind[number] == kind[index]}):
             shape = torch.Size() if name == "step" else parameters[index].shape
             tensor = _required(tensors, f"{index}.{name}", shape, path=path)
             state.setdefault(index, {})[name] = tensor
