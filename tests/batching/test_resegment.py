@@ -32,7 +32,7 @@ def test_sampled_ids_spell_the_text_and_follow_the_seed(tokenizer: SentencePiece
 
 
 def test_batches_are_drawn_anew_and_again_alike(tokenizer: SentencePieceTokenizer) -> None:
-    pairs = [SentencePair(text, text.upper()) for text in TEXTS * 20]
+    pairs = [SentencePair(text, text.upper()) for text in TEXTS * 70]
     examples = encode_pairs(pairs, tokenizer, tokenizer)
     redraw = Resegmenter(pairs, examples, source=tokenizer, target=tokenizer, alpha=0.1, seed=3,
                          max_length=200)  # fmt: skip

@@ -62,8 +62,20 @@ def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
                 f"The settings under {part!r} differ from those of the run at {folder}: "
                 "a resumed training keeps them. Train into another folder to change them."
             )
+    was, wanted = (_optimizer(one) for one in (before, recipe))
+    if was != wanted:
+        raise SettingsError(
+            f"The run at {folder} has training.optimizer = {was!r}, whose memory is of no use to "
+            f"{wanted!r}. Resume it with --set training.optimizer={was}."
+        )
     run.rewrite(recipe)
     return run
+
+
+def _optimizer(recipe: Recipe) -> str | None:
+    """Return the optimiser that a recipe names, if its task has a choice of them."""
+    name: str | None = getattr(getattr(recipe, "training", None), "optimizer", None)
+    return name
 
 
 def finish_or_start(folder: Path, recipe: Recipe) -> Run:
