@@ -35,6 +35,8 @@ from result import write_result
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PUBLISHED = {"enfr": 8.0, "roen": 28.7}
 SETTINGS = [
+    "training.optimizer=adam",
+    "training.learning_rate=0.003",
     # Words are symbols, so that links between words need no merging.
     "tokenizer.kind=word",
     "tokenizer.shared=false",

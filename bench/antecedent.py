@@ -57,6 +57,7 @@ SETTINGS = [
     "model.norm_placement=pre",
     "model.dropout=0.1",
     "batches.tokens=1024",
+    "training.optimizer=adam",
     "training.schedule=cosine",
     "training.learning_rate=0.002",
     "training.warmup=200",

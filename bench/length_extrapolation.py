@@ -48,6 +48,7 @@ SETTINGS = [
     "model.dropout=0",
     f"model.max_length={max(LENGTHS) + 1}",
     f"batches.max_length={max(LENGTHS) + 1}",
+    "training.optimizer=adam",
     "training.schedule=cosine",
     "training.learning_rate=0.003",
     "training.warmup=100",

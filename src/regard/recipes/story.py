@@ -41,7 +41,12 @@ class Scale:
 
 
 # For the limits of time alone to end a training, and for no model to get a treat of its own.
-FAIR = ("training.steps=1000000", "training.average=0", "training.label_smoothing=0.1")
+FAIR = (
+    "training.steps=1000000",
+    "training.optimizer=adam",
+    "training.average=0",
+    "training.label_smoothing=0.1",
+)
 
 # The sizes of `regard demo`, at which all learn the small corpus in a minute or two.
 BUILT_IN = Scale(
@@ -102,7 +107,7 @@ FROM_FILES = Scale(
             "model.dropout=0.2",
             "training.learning_rate=0.002",
         ),
-        "transformer": ("model.dropout=0.2",),
+        "transformer": ("model.dropout=0.2", "training.learning_rate=0.003"),
     },
 )
 
