@@ -199,8 +199,14 @@ def test_a_few_sentences_are_shared_out_among_the_workers(
         found = [hypotheses[0].tokens for hypotheses in pair.search(some, asked)]
         assert found == [hypotheses[0].tokens for hypotheses in engine.search(some, asked)]
     assert sizes[:2] == [40, 10]
-    for length, most in ((9, 64 * 10), (29, 1_024)):
-        pair._translate([[5] * length] * 300, beam_size=1, max_decoding_length=1)
+    # So many sentences of so many symbols, with such a beam: what is the most a worker takes?
+    for count, length, beam, most in (
+        (300, 9, 1, 300 // 8 * 10),
+        (3_000, 9, 1, 320 * 10),
+        (3_000, 9, 5, 320 // 5 * 10),
+        (3_000, 29, 1, 4_096),
+    ):
+        pair._translate([[5] * length] * count, beam_size=beam, max_decoding_length=1)
         assert sizes[-1] == most
 
 

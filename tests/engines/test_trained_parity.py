@@ -25,6 +25,7 @@ SMALL = [
     "model.dropout=0",
     "model.norm_placement=pre",
     "training.label_smoothing=0",
+    "training.optimizer=adam",
     "training.steps=200",
     "training.learning_rate=0.01",
     "training.warmup=50",
