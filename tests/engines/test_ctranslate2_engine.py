@@ -201,9 +201,11 @@ def test_a_few_sentences_are_shared_out_among_the_workers(
     assert sizes[:2] == [40, 10]
     # So many sentences of so many symbols, with such a beam: what is the most a worker takes?
     for count, length, beam, most in (
-        (300, 9, 1, 300 // 8 * 10),
-        (3_000, 4, 1, 320 * 5),
-        (3_000, 9, 5, 320 // 5 * 10),
+        (100, 9, 1, 50 * 10),
+        (300, 9, 1, 64 * 10),
+        (800, 9, 1, 800 // 8 * 10),
+        (3_000, 9, 1, 160 * 10),
+        (3_000, 9, 5, 160 // 5 * 10),
         (3_000, 29, 1, 2_048),
     ):
         pair._translate([[5] * length] * count, beam_size=beam, max_decoding_length=1)

@@ -25,11 +25,12 @@ from regard.exchange.ctranslate2_export import MOST_POSITIONS, SHORTLIST, token_
 from regard.settings.decoding import DecodingSettings
 
 # Padded source symbols and rows (sentences times the width of the beam) that a worker searches at
-# once, and the fewest sentences. Many rows make large products: a greedy search of Multi30k's test
-# took 15 % less processor time with these than with 1,024 symbols of at most 64 sentences.
+# once, and below how many sentences a batch is not cut further. Many rows make large products (a
+# greedy search of Multi30k's test took 15 % less processor time than with 1,024 symbols of at most
+# 64 sentences), more than these make no larger ones and fall out of the caches.
 WORKER_TOKENS = 2_048
-WORKER_ROWS = 320
-FEWEST = 32
+WORKER_ROWS = 160
+FEWEST = 64
 # Into so many batches a worker's part is cut, so that none waits long for the last of another.
 PIECES = 4
 # It stops at so many finished outputs beyond the width of the beam, we when no better one can come.
