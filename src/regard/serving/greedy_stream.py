@@ -10,9 +10,9 @@ from regard.base.specials import END
 from regard.batching.batch import padded
 from regard.decoding.constrained import Constrained
 from regard.decoding.length_penalty import LengthPenalty
-from regard.decoding.limits import length_limits
 from regard.decoding.paths import follow_paths
 from regard.decoding.rules import Rules
+from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator
 from regard.serving.question import Task
 
@@ -25,11 +25,7 @@ def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[st
     """Call `heard` with the text so far after every symbol; text that was given comes first."""
     source, mask = padded([task.source], after=END)
     settings = task.settings
-    limits = length_limits(
-        mask, ratio=settings.max_ratio, extra=settings.max_extra, most=settings.max_length
-    )
-    longest = translator.model.longest_target
-    limits = limits if longest is None else limits.clamp(max=longest)
+    limits = TorchEngine(translator.model).limits(mask.sum(dim=1), settings)
     constrained = None
     if task.constraints:
         vocab = translator.target_tokenizer.size
