@@ -108,8 +108,8 @@ class TrainingSettings(Settings):
     minutes: float | None = Field(None, gt=0, description="most minutes of training")
     optimizer: Literal["adam", "muon"] = Field(
         "adam",
-        description="muon learns in fewer updates, each with work that grows with the cube of the "
-        "width: for narrow Transformers",
+        description="muon learns sooner, with work that grows with the cube of the width: for "
+        "narrow Transformers",
     )
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["constant", "inverse-sqrt", "linear", "cosine"] = "cosine"
