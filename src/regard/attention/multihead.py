@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from regard.attention.by_hand import by_hand
@@ -25,6 +24,7 @@ from regard.attention.positions import RelativePositions, Rotary
 from regard.attention.short import short_attention
 from regard.attention.sight import Sight
 from regard.attention.split import split_heads
+from regard.base.products import Linear, linear
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
 
@@ -68,8 +68,8 @@ class MultiHeadAttention(nn.Module):
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
-        self.projection = nn.Linear(model_dim, 3 * model_dim)  # queries, keys, values
-        self.output = nn.Linear(model_dim, model_dim)
+        self.projection = Linear(model_dim, 3 * model_dim)  # queries, keys, values
+        self.output = Linear(model_dim, model_dim)
         self.dropout = Dropout(dropout)
         self.positions = positions
         for weights in (*self.projection.weight.chunk(3), self.output.weight):
@@ -106,7 +106,7 @@ class MultiHeadAttention(nn.Module):
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values of what `across` will look at, however many queries follow."""
         weight, bias = (part[self.model_dim :] for part in self._projection)
-        keys, values = self._split(F.linear(inputs, weight, bias), parts=2)
+        keys, values = self._split(linear(inputs, weight, bias), parts=2)
         return KeysValues(keys, values)
 
     def across(
@@ -119,7 +119,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Let positions look at another sequence, whose padding the penalties hide."""
         weight, bias = (part[: self.model_dim] for part in self._projection)
-        (query,) = self._split(F.linear(inputs, weight, bias), parts=1)
+        (query,) = self._split(linear(inputs, weight, bias), parts=1)
         if with_weights:
             found = plain_attention(query, *memory, penalties=penalties, dropout=self._drop)
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):

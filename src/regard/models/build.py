@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention.lookup import Lookup
 from regard.attention.scores import SCORES
+from regard.base.products import Linear
 from regard.base.specials import PAD
 from regard.models.transformer import TransformerPlan
 from regard.models.translator import Translator
@@ -57,11 +58,11 @@ def _luong_translator(
             embedding=_embedding(settings, vocab),
             stack=_stack(settings, vocab, extra=hidden if feeds else 0),
             lookup=_lookup(settings),
-            combine=nn.Linear(2 * hidden, hidden, bias=False) if attends else None,
+            combine=Linear(2 * hidden, hidden, bias=False) if attends else None,
             input_feeding=feeds,
             dropout=settings.dropout,
         ),
-        projection=nn.Linear(hidden, vocab),
+        projection=Linear(hidden, vocab),
     )
 
 
@@ -76,10 +77,10 @@ def _bahdanau_translator(
             embedding=_embedding(settings, vocab),
             stack=_stack(settings, vocab, extra=hidden),
             lookup=_lookup(settings),
-            readout=nn.Linear(width + 2 * hidden, hidden, bias=False),
+            readout=Linear(width + 2 * hidden, hidden, bias=False),
             dropout=settings.dropout,
         ),
-        projection=nn.Linear(hidden, vocab),
+        projection=Linear(hidden, vocab),
     )
 
 
@@ -97,9 +98,7 @@ def _shared_translator(
     )
     share_recurrence(encoder.stack, decoder.stack)
     width = 2 * settings.hidden if attends else settings.hidden
-    return Translator(
-        encoder=encoder, decoder=decoder, projection=nn.Linear(width, vocab, bias=False)
-    )
+    return Translator(encoder=encoder, decoder=decoder, projection=Linear(width, vocab, bias=False))
 
 
 def _width(settings: RecurrentSettings, vocab: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from regard.attention.positions import LearnedPositions
+from regard.base.products import Linear
 from regard.models.language_model import LanguageModel
 from regard.models.transformer import TransformerPlan
 from regard.recurrent.cells import RecurrentStack
@@ -77,7 +78,7 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
     nn.init.normal_(table.weight, std=settings.embedding**-0.5)
     narrows = settings.tie and settings.embedding != settings.hidden
     width = settings.embedding if narrows else settings.hidden
-    projection = nn.Linear(width, vocab)
+    projection = Linear(width, vocab)
     if settings.tie:  # Press & Wolf 2017
         projection.weight = table.weight
     return LanguageModel(
@@ -90,7 +91,7 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
                 layers=settings.layers,
                 dropout=settings.dropout,
             ),
-            narrow=nn.Linear(settings.hidden, width) if narrows else None,
+            narrow=Linear(settings.hidden, width) if narrows else None,
             dropout=settings.dropout,
         ),
         projection=projection,

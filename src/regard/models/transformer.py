@@ -16,6 +16,7 @@ from regard.attention.positions import (
     alibi_slopes,
 )
 from regard.base.errors import SettingsError
+from regard.base.products import Linear
 from regard.base.shapes import Tensor
 from regard.base.specials import PAD
 from regard.models.translator import Translator
@@ -176,7 +177,7 @@ class TransformerPlan:
         return table
 
     def _projection(self, table: nn.Embedding) -> nn.Linear:
-        projection = nn.Linear(self.model_dim, table.num_embeddings, bias=self.output_bias)
+        projection = Linear(self.model_dim, table.num_embeddings, bias=self.output_bias)
         nn.init.normal_(projection.weight, std=self.model_dim**-0.5)
         if self.output_bias:
             nn.init.zeros_(projection.bias)

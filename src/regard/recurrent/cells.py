@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from regard.attention.masks import padding_mask
 from regard.attention.repeated import repeated
+from regard.base.products import linear
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.recurrent.lstm import read_lstm
 from regard.recurrent.steps import Recurrence, read_steps
@@ -95,7 +96,7 @@ class CellWeights(nn.Module):
         self, inputs: Float[Tensor, "*positions input_dim"]
     ) -> Float[Tensor, "*positions gates_hidden"]:
         """Return U x + b for all gates, as loops want it: for all steps at once."""
-        return F.linear(inputs, self.input_weights, self.bias)
+        return linear(inputs, self.input_weights, self.bias)
 
     def recurrence(self) -> Recurrence:
         """Return what each step of a loop needs."""

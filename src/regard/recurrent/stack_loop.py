@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.attention.repeated import product, repeated
+from regard.base.products import linear
 from regard.base.shapes import Float, Tensor
 from regard.recurrent.cells import CellState, RecurrentStack
 from regard.recurrent.steps import StepState, cell_step
@@ -26,7 +27,7 @@ class StackLoop:
         first, *others = stack.cells
         known_dim = known.shape[-1]
         weights = first.input_weights
-        self.projected = F.linear(known, weights[:, :known_dim], first.bias).unbind(dim=1)
+        self.projected = linear(known, weights[:, :known_dim], first.bias).unbind(dim=1)
         self.late_weights = repeated(weights[:, known_dim:])
         self.upper = [(repeated(cell.input_weights), cell.bias) for cell in others]
         self.recurrences = [cell.recurrence() for cell in stack.cells]

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from regard.base.products import add_product, product, turned
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.training.loss import LossSum
 
@@ -54,16 +55,16 @@ class _ChunkedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wanted = ctx.needs_input_grad
         by_features = torch.empty_like(features) if wanted[0] else None
-        by_weight = torch.zeros_like(weight) if wanted[1] else None
+        by_columns = weight.new_zeros(weight.T.shape) if wanted[1] else None  # W's gradient, turned
         by_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-        vocab = len(weight)
+        vocab, columns = len(weight), turned(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = features.new_zeros(()), features.new_zeros(())
         held = features.new_empty(min(rows, len(features)), vocab)
         for start in range(0, len(features), rows):
             chunk, symbols = features[start : start + rows], expected[start : start + rows, None]
-            p = torch.mm(chunk, weight.T, out=held[: len(chunk)])
+            p = product(chunk, columns, room=held[: len(chunk)])
             if bias is not None:
                 p += bias
             logits = p.gather(1, symbols).squeeze(1)
@@ -78,18 +79,19 @@ class _ChunkedLoss(torch.autograd.Function):
                 continue
             p.scatter_add_(1, symbols, p.new_full(symbols.shape, smoothing - 1))
             if by_features is not None:
-                torch.mm(p, weight, out=by_features[start : start + rows])
-            if by_weight is not None:
-                by_weight.addmm_(p.T, chunk)
+                by_features[start : start + rows] = product(p, weight)
+            if by_columns is not None:
+                add_product(by_columns, chunk.T, p)
             if by_bias is not None:
                 by_bias += p.sum(dim=0)
         if smoothing:
             if by_features is not None:
                 by_features -= smoothing * weight_mean
-            if by_weight is not None:
-                by_weight -= smoothing / vocab * features.sum(dim=0)
+            if by_columns is not None:
+                by_columns -= smoothing / vocab * features.sum(dim=0)[:, None]
             if by_bias is not None:
                 by_bias -= smoothing * len(features) / vocab
+        by_weight = None if by_columns is None else by_columns.T.contiguous()
         ctx.save_for_backward(by_features, by_weight, by_bias)
         ctx.mark_non_differentiable(nats)
         return (objective if smoothing else nats.clone()), nats

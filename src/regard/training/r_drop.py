@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from regard.base.products import add_product, product, turned
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.training.chunked_loss import ROWS
 from regard.training.loss import LossSum
@@ -64,9 +65,9 @@ class _RDrop(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         passes = (first, second)
         by_passes = [torch.empty_like(one) for one in passes]
-        by_weight = torch.zeros_like(weight)
+        by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, turned
         by_bias = None if bias is None else torch.zeros_like(bias)
-        vocab = len(weight)
+        vocab, columns = len(weight), turned(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = first.new_zeros(()), first.new_zeros(())
@@ -76,11 +77,11 @@ class _RDrop(torch.autograd.Function):
             symbols = expected[start : start + rows, None]
             p, q, by_p, by_q = held[:, : len(symbols)]
             for probabilities, chunk in zip((p, q), chunks, strict=True):
-                torch.mm(chunk, weight.T, out=probabilities)
+                scores = product(chunk, columns, room=probabilities)
                 if bias is not None:
-                    probabilities += bias
-                logits = probabilities.gather(1, symbols).squeeze(1)
-                torch.log_softmax(probabilities, dim=-1, out=probabilities)
+                    scores += bias
+                logits = scores.gather(1, symbols).squeeze(1)
+                torch.log_softmax(scores, dim=-1, out=probabilities)
                 losses = -probabilities.gather(1, symbols).squeeze(1)
                 nats += losses.sum() / 2
                 even = losses + logits - chunk @ weight_mean - bias_mean
@@ -96,17 +97,17 @@ class _RDrop(torch.autograd.Function):
             _by_logits(by_q.mul_(-strength), far_q, own=q, other=p, strength=strength)
             for part, chunk, by in zip((by_p, by_q), chunks, by_passes, strict=True):
                 part.scatter_add_(1, symbols, part.new_full(symbols.shape, (smoothing - 1) / 2))
-                torch.mm(part, weight, out=by[start : start + rows])
-                by_weight.addmm_(part.T, chunk)
+                by[start : start + rows] = product(part, weight)
+                add_product(by_columns, chunk.T, part)
                 if by_bias is not None:
                     by_bias += part.sum(dim=0)
         if smoothing:
             for by in by_passes:
                 by -= smoothing / 2 * weight_mean
-            by_weight -= smoothing / 2 / vocab * (first + second).sum(dim=0)
+            by_columns -= smoothing / 2 / vocab * (first + second).sum(dim=0)[:, None]
             if by_bias is not None:
                 by_bias -= smoothing * len(first) / vocab
-        ctx.save_for_backward(*by_passes, by_weight, by_bias)
+        ctx.save_for_backward(*by_passes, by_columns.T.contiguous(), by_bias)
         ctx.mark_non_differentiable(nats)
         return objective, nats
 

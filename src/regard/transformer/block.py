@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.attention.by_hand import by_hand
 from regard.attention.dropout import Dropout
+from regard.base.products import Linear
 from regard.base.shapes import Float, Tensor
 from regard.transformer.rectified import rectified_dropout
 
@@ -62,8 +63,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, model_dim: int, *, hidden: int, activation: str, dropout: float = 0.0):
         super().__init__()
-        self.inner = nn.Linear(model_dim, hidden * (2 if activation == "swiglu" else 1))
-        self.outer = nn.Linear(hidden, model_dim)
+        self.inner = Linear(model_dim, hidden * (2 if activation == "swiglu" else 1))
+        self.outer = Linear(hidden, model_dim)
         self.activation = activation
         self.dropout = Dropout(dropout)
         for part in (self.inner, self.outer):
@@ -95,8 +96,8 @@ class RecurrentUnit(nn.Module):
 
     def __init__(self, model_dim: int):
         super().__init__()
-        self.projection = nn.Linear(model_dim, model_dim, bias=False)  # W
-        self.forget = nn.Linear(model_dim, model_dim)  # W_f, b_f
+        self.projection = Linear(model_dim, model_dim, bias=False)  # W
+        self.forget = Linear(model_dim, model_dim)  # W_f, b_f
         for part in (self.projection, self.forget):
             nn.init.xavier_uniform_(part.weight)
         nn.init.zeros_(self.forget.bias)
