@@ -1,12 +1,16 @@
 """The peers of the decoding benchmark, with our weights: plain CTranslate2 and Hugging Face.
 
-Each is given lines of text and returns lines of text, as we do.
+Each is given lines of text and returns lines of text, as we do. CTranslate2 has a process of its
+own, so that what we ask of the library does not reach it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ import torch
 
 from regard.base.specials import BEGIN, END, PAD
 from regard.batching.batch import padded
+from regard.engines.ctranslate2_engine import INSTRUCTIONS
 from regard.exchange.fairseq_layout import DECODER_LAYER, ENCODER_LAYER
 from regard.recipes.loaded import LoadedTranslator
 
@@ -31,19 +36,59 @@ class Search:
     length: int | None = None
 
 
-def plain_ctranslate2(
-    folder: Path,
-    search: Search,
-    *,
-    workers: int,
-    threads: int,
-    batch: int,
-    compute_type: str = "float32",
-    shortlist: bool = False,
-) -> Translate:
-    """Return a translator that knows nothing of us, but for the folder that we have written."""
+@dataclass(frozen=True)
+class Layout:
+    """How CTranslate2 is set up."""
+
+    workers: int
+    threads: int
+    batch: int
+    compute_type: str = "float32"
+
+
+class PlainCTranslate2:
+    """CTranslate2 that knows nothing of us, but for the folder that we have written."""
+
+    def __init__(self, folder: Path, search: Search, *, instructions: str | None = None):
+        spawn = multiprocessing.get_context("spawn")
+        self._line, its_line = spawn.Pipe()
+        whole = (its_line, folder, search, instructions)
+        spawn.Process(target=_serve, args=whole, daemon=True).start()
+
+    def set_up(self, layout: Layout) -> None:
+        """Load the model anew."""
+        self._line.send(layout)
+        self._line.recv()
+
+    def __call__(self, lines: Sequence[str]) -> list[str]:
+        """Return translations; the way of the lines there and back is part of its time."""
+        self._line.send(list(lines))
+        found: list[str] = self._line.recv()
+        return found
+
+
+def _serve(line: Connection, folder: Path, search: Search, instructions: str | None) -> None:
+    """Be the other process: a layout makes a translator, lines are translated."""
+    os.environ.pop(INSTRUCTIONS, None)
+    if instructions is not None:
+        os.environ[INSTRUCTIONS] = instructions
+    translate: Translate | None = None
+    while True:
+        question = line.recv()
+        if isinstance(question, Layout):
+            translate = None  # the model before goes first
+            translate = _plain(folder, search, question)
+            line.send(None)
+        elif translate is not None:
+            line.send(translate(question))
+
+
+def _plain(folder: Path, search: Search, layout: Layout) -> Translate:
     translator = ctranslate2.Translator(
-        str(folder), compute_type=compute_type, inter_threads=workers, intra_threads=threads
+        str(folder),
+        compute_type=layout.compute_type,
+        inter_threads=layout.workers,
+        intra_threads=layout.threads,
     )
     model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
     options: dict[str, Any] = {"max_decoding_length": 256}
@@ -54,9 +99,8 @@ def plain_ctranslate2(
         found = translator.translate_batch(
             model.encode(list(lines), out_type=str),
             beam_size=search.beam,
-            max_batch_size=batch,
+            max_batch_size=layout.batch,
             batch_type="examples",
-            use_vmap=shortlist,
             **options,
         )
         outputs: list[str] = model.decode([one.hypotheses[0] for one in found])

@@ -6,10 +6,11 @@ RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece 
 languages. All have the same weights and translate the English sentences of test 2016 in turn, a
 pass each after the other until each has had some seconds; a figure is the median over
 such rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
-batch size that had the fastest of some first passes, ours the layout that it chose by itself; our
-torch engine has a process a core, as without a word in `regard translate --engine torch`. Without
---base, base has random weights, whose outputs never end: there all make outputs of exactly 15
-symbols.
+batch size that had the fastest of some first passes, ours the layout that it chose by itself.
+Where we ask CTranslate2 for AVX-512, `*_vs_ctranslate2_told` is against a plain one that is told
+the same. Our torch engine has a process a core, as without a word in `regard translate --engine
+torch`. Without --base, base has random weights, whose outputs never end: there all make outputs of
+exactly 15 symbols.
 The conversions and the choice are made before the clock runs.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
@@ -28,7 +29,8 @@ from statistics import median
 
 import torch
 
-from decode_peers import Search, Translate, hugging_face, plain_ctranslate2
+from decode_peers import Layout, PlainCTranslate2, Search, Translate, hugging_face
+from regard.base.processor import has_idle_avx512
 from regard.corpora.lines import read_lines
 from regard.engines.choice import available_cores, choose_engine, layouts
 from regard.engines.conversion import converted
@@ -130,13 +132,15 @@ def measured(
     engine = choose_engine(ours, folder=run, report=reported.append)
     print(*reported)
     with converted(ours, run=run) as folder:
-        peer = best_ctranslate2(folder, search, lines)
         contestants = {
             "regard": own(ours, engine, search),
-            "ctranslate2": peer,
+            "ctranslate2": best_ctranslate2(folder, search, lines),
             "torch": own(ours, choose_engine(ours, engine="torch"), search),
             "hf": hugging_face(ours, search),
         }
+        if has_idle_avx512():
+            told = best_ctranslate2(folder, search, lines, instructions="AVX512")
+            contestants["ctranslate2_told"] = told
         found = alternate(contestants, lines, rounds=rounds)
         reference = contestants["torch"](lines)
         shares = {
@@ -198,37 +202,26 @@ def best_ctranslate2(
     lines: Sequence[str],
     *,
     compute_type: str = "float32",
-    shortlist: bool = False,
+    instructions: str | None = None,
 ) -> Translate:
     """Return plain CTranslate2 with the threads and batches that a first pass found fastest."""
-    tried: dict[tuple[int, int, int], float] = {}
-    makers = {
-        (layout.workers, layout.each, batch): (layout, batch)
-        for layout in layouts(available_cores())
+    peer = PlainCTranslate2(folder, search, instructions=instructions)
+    possible = [
+        Layout(threads.workers, threads.each, batch, compute_type)
+        for threads in layouts(available_cores())
         for batch in BATCHES
-    }
-
-    def make(key: tuple[int, int, int]) -> Translate:
-        layout, batch = makers[key]
-        return plain_ctranslate2(
-            folder,
-            search,
-            workers=layout.workers,
-            threads=layout.each,
-            batch=batch,
-            compute_type=compute_type,
-            shortlist=shortlist,
-        )
-
+    ]
+    tried: dict[Layout, float] = {}
     for _ in range(TRIALS):
-        for key in makers:
-            if tried.get(key, math.inf) > max(tried.values(), default=0.0) / 2:
-                translate = make(key)
-                translate(lines[:4])
-                tried[key] = max(tried.get(key, 0.0), speed(translate, lines))
-    best = max(tried, key=lambda key: tried[key])
-    print("plain CTranslate2", compute_type, {str(k): round(v) for k, v in tried.items()})
-    return make(best)
+        for layout in possible:
+            if tried.get(layout, math.inf) > max(tried.values(), default=0.0) / 2:
+                peer.set_up(layout)
+                peer(lines[:4])
+                tried[layout] = max(tried.get(layout, 0.0), speed(peer, lines))
+    shown = {f"{one.workers} x {one.threads}, {one.batch}": round(tried[one]) for one in tried}
+    print("plain CTranslate2", compute_type, instructions or "as it is", shown)
+    peer.set_up(max(tried, key=lambda layout: tried[layout]))
+    return peer
 
 
 def shortlisted(
@@ -309,8 +302,11 @@ def ratios(found: dict[str, list[float]], name: str, notes: dict[str, object]) -
     """Return the figures of one search, and note the speeds behind them."""
     notes[name] = {contestant: rounded(values) for contestant, values in found.items()}
     size, search = name.split("_")
+    told = found.get("ctranslate2_told")
+    same = {} if told is None else {f"{name}_vs_ctranslate2_told": ratio(found["regard"], told)}
     return {
         f"{name}_vs_ctranslate2": ratio(found["regard"], found["ctranslate2"]),
+        **same,
         f"{name}_vs_hf": ratio(found["regard"], found["hf"]),
         f"{size}_torch_{search}_vs_hf": ratio(found["torch"], found["hf"]),
     }

@@ -7,6 +7,7 @@ sentence depends on the model and the settings, and not on the engine.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from regard.base.processor import has_idle_avx512
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.specials import BEGIN, END, PAD
@@ -40,6 +42,9 @@ PIECES = 4
 # sentences of the validation part differ. Above the last penalty it finds others whatever it waits.
 MORE = {1.0: 2, 1.2: 5, 1.6: 20}
 HIGHEST_PENALTY = max(MORE)
+# Which of its kernels CTranslate2 takes, read when it loads its first model. By itself it never
+# takes those for AVX-512, which searched Multi30k's test with a beam of 5 in some 7 % less time.
+INSTRUCTIONS = "CT2_FORCE_CPU_ISA"
 NEVER = frozenset((PAD, BEGIN))  # symbols that no output may hold
 
 
@@ -72,6 +77,8 @@ class CTranslate2Engine:
     ):
         import ctranslate2
 
+        if has_idle_avx512():
+            os.environ.setdefault(INSTRUCTIONS, "AVX512")
         self.reference = reference
         self._turn = Lock()  # at the reference, which has all cores
         self.threads = threads
