@@ -128,14 +128,17 @@ def train_speed(result: dict[str, Any]) -> str:
     rows = []
     for size in ("tiny", "base"):
         same = figures.get(f"{size}_ratio_same_allocator")
+        shares = [figures[f"{size}_peak_share"], figures.get(f"{size}_peak_share_onednn")]
         rows.append(
             f"| `transformer-{size}` | {figures[f'{size}_ratio']:.2f} | "
-            f"{'–' if same is None else f'{same:.2f}'} | {figures[f'{size}_peak_share']:.0%} | "
+            f"{'–' if same is None else f'{same:.2f}'} | "
+            f"{' / '.join('–' if share is None else f'{share:.0%}' for share in shares)} | "
             f"{figures[f'{size}_memory_ratio']:.2f} |"
         )
     head = (
         "| training, beside the fastest peer | target tokens/s, times theirs | "
-        "with our allocator settings | of the matrix product's peak | memory, times the least |"
+        "with our allocator settings | of the peak of torch's / oneDNN's matrix product | "
+        "memory, times the least |"
     )
     return table(head, rows)
 

@@ -10,9 +10,11 @@ side and batch, made inside the timed loop; eole's layers have their norms first
 Each is a process of its own; they take turns, and the figure of each is the median over the rounds.
 The peers run as they are shipped, and on `tiny` once more with our allocator settings.
 
-`*_peak_share` is the share of the matrix product's speed (2048 x 2048, single precision, the best
-of all in the run) that the products of the training reach; `*_peak_share_in_turn` takes the product
-measured right before each turn instead, as the machine is not always equally fast, and the median.
+`*_peak_share` is the share of the speed of torch's matrix product (2048 x 2048, single precision,
+the best of all in the run) that the products of the training reach; `*_peak_share_in_turn` takes
+the product measured right before each turn instead, as the machine is not always equally fast, and
+the median. Where we multiply with oneDNN, which is faster there than torch's product, a share can
+be above 1, and `*_peak_share_onednn` is the share of the faster one.
 Writes results/train-speed.json.
 """
 
@@ -25,12 +27,18 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import torch
 
 from contestants.allocator import ALLOCATOR
 from contestants.pieces import read_pairs, write_pieces, write_vocabulary
 from contestants.protocol import ANSWER, SIZES, VOCABULARY
+from regard.base.processor import has_idle_avx512
+from regard.base.products import product
+from regard.base.shapes import Tensor
 from regard.corpora.lines import read_lines
 from regard.text.build import train_tokenizer
 from result import write_result
@@ -48,6 +56,7 @@ class Contestant:
     process: subprocess.Popen[str]
     speeds: list[float] = field(default_factory=list)
     products: list[float] = field(default_factory=list)  # speed of the product before each turn
+    onednn: list[float] = field(default_factory=list)  # and of oneDNN's, where we use it
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
@@ -106,6 +115,8 @@ def measure(size: str, given: argparse.Namespace) -> list[Contestant]:
     for number in range(given.rounds):
         for one in contestants:
             one.products.append(product_speed(given.threads))
+            if has_idle_avx512():
+                one.onednn.append(product_speed(given.threads, multiply=product))
             one.speeds.append(one.run(batches))
             print(f"{size}, round {number + 1}: {one.name} {one.speeds[-1]:.0f} target tokens/s")
     for one in contestants:
@@ -152,16 +163,16 @@ def start(
     return Contestant(name, process)
 
 
-def product_speed(threads: int, repeats: int = 5) -> float:
+def product_speed(
+    threads: int, *, multiply: Callable[[Tensor, Tensor], Tensor] = torch.mm, repeats: int = 5
+) -> float:
     """Return the floating point operations a second of a large matrix product, at best."""
-    import torch
-
     torch.set_num_threads(threads)
     left, right = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE)
     best = float("inf")
     for _ in range(repeats):
         began = time.perf_counter()
-        torch.mm(left, right)
+        multiply(left, right)
         best = min(best, time.perf_counter() - began)
     return 2 * SIDE**3 / best
 
@@ -196,6 +207,9 @@ def report(found: dict[str, list[Contestant]], given: argparse.Namespace) -> Non
     everyone = [one for contestants in found.values() for one in contestants]
     peak = max(product for one in everyone for product in one.products)
     figures: dict[str, float] = {"product_gflops": round(peak / 1e9, 1)}
+    fastest = [speed for one in everyone for speed in one.onednn]
+    if fastest:
+        figures["onednn_product_gflops"] = round(max(fastest) / 1e9, 1)
     for size, contestants in found.items():
         medians = {one.name: statistics.median(one.speeds) for one in contestants}
         figures |= {f"{size}_{name}_tokens_per_second": round(v) for name, v in medians.items()}
@@ -207,6 +221,8 @@ def report(found: dict[str, list[Contestant]], given: argparse.Namespace) -> Non
         ours = next(one for one in contestants if one.name == "regard")
         turns = [a * operations / b for a, b in zip(ours.speeds, ours.products, strict=True)]
         figures[f"{size}_peak_share_in_turn"] = round(statistics.median(turns), 3)
+        if fastest:
+            figures[f"{size}_peak_share_onednn"] = round(own * operations / max(fastest), 3)
         same = {name: value for name, value in medians.items() if name.endswith("_same_allocator")}
         shipped = {name: value for name, value in medians.items() if name not in same}
         if shipped:
