@@ -24,6 +24,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("this torch was built without oneDNN")
     monkeypatch.setattr(products, "_is_faster", lambda: request.param == "onednn")
     monkeypatch.setattr(products, "SMALLEST", 1)
+    monkeypatch.setattr(products, "FEWEST_ROWS", 2)
     return str(request.param)
 
 
@@ -88,8 +89,10 @@ def test_products_of_matrices_however_they_lie(library: str) -> None:
 
 
 @pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
-def test_weights_kept_turned_follow_their_changes(library: str, quiet: type[torch.no_grad]) -> None:
-    layer = Linear(8, 12)
+def test_frozen_weights_kept_turned_follow_their_changes(
+    library: str, quiet: type[torch.no_grad]
+) -> None:
+    layer = Linear(8, 12).requires_grad_(False)
     (inputs,) = matrices((3, 8))
     for _ in range(2):
         with quiet():
@@ -99,11 +102,26 @@ def test_weights_kept_turned_follow_their_changes(library: str, quiet: type[torc
                     linear(inputs, weight, bias), F.linear(inputs, weight, bias)
                 )
             torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
+        assert (layer.weight in products._TURNED) == (library == "onednn")
         with torch.no_grad():
             layer.weight.mul_(-2)
-    layer.weight = torch.nn.Parameter(torch.ones(12, 8))
+    layer.weight = torch.nn.Parameter(torch.ones(12, 8), requires_grad=False)
     with quiet():
         torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_weights_in_training_are_read_anew(library: str, fused: bool) -> None:
+    """A fused optimiser changes weights without telling autograd's version of them."""
+    layer = Linear(8, 12)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=fused)
+    (inputs,) = matrices((100, 8))
+    for _ in range(3):
+        with torch.no_grad():
+            torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
+        layer(inputs).square().sum().backward()
+        optimizer.step()
+    assert layer.weight not in products._TURNED
 
 
 def test_weights_that_are_no_parameter_are_not_kept(library: str) -> None:

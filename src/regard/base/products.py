@@ -20,14 +20,17 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from regard.base.processor import has_idle_avx512
 from regard.base.shapes import Float, Tensor
 
-# Multiplications below which preparing a product costs more than it saves.
+# Multiplications below which preparing a product costs more than it saves, and rows below which
+# turning a weight does.
 SMALLEST = 2**20
+FEWEST_ROWS = 64
 
 # Kernels that oneDNN keeps, one for each shape. The many shapes of a training would be kept for
 # nothing, and scattered over the memory that its tensors want; 16 serve the layers of one batch.
 KERNELS = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
 
-# Of each parameter what was turned last: by place and shape of the part, with the version of it.
+# Of each frozen parameter what was turned: by place and shape of the part, with the version of it.
+# What is still trained is not kept: torch's fused optimisers change weights without a new version.
 _TURNED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
@@ -39,10 +42,12 @@ def linear(
     """Return x W^T + b, as torch's `linear` does."""
     if not _pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
         return F.linear(inputs, weight, bias)
-    if torch.is_grad_enabled():
-        found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
-        return found
-    return _by_onednn(inputs, _kept_turned(weight), bias)
+    if not torch.is_grad_enabled() and (kept := _kept_turned(weight)) is not None:
+        return _by_onednn(inputs, kept, bias)
+    if inputs.shape[:-1].numel() < FEWEST_ROWS:
+        return F.linear(inputs, weight, bias)
+    found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+    return found
 
 
 class Linear(nn.Linear):
@@ -141,11 +146,14 @@ def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tenso
     return found
 
 
-def _kept_turned(weight: Tensor) -> Tensor:
-    """Return W^T by rows; a parameter's, or that of a part of one, is kept until it changes."""
+def _kept_turned(weight: Tensor) -> Tensor | None:
+    """Return W^T by rows of a frozen parameter, or of a part of one, which is kept."""
     owner = weight if weight._base is None else weight._base
     if not isinstance(owner, nn.Parameter):
-        return weight.T
+        return None
+    if owner.requires_grad:
+        _TURNED.pop(owner, None)  # type: ignore[no-untyped-call]  # it may have been frozen before
+        return None
     parts = _TURNED.setdefault(owner, {})  # type: ignore[no-untyped-call]
     place = (weight.storage_offset(), weight.shape, weight.stride())
     state = (owner._version, owner.data_ptr())
