@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -73,14 +74,15 @@ def _serve(line: Connection, folder: Path, search: Search, instructions: str | N
     if instructions is not None:
         os.environ[INSTRUCTIONS] = instructions
     translate: Translate | None = None
-    while True:
-        question = line.recv()
-        if isinstance(question, Layout):
-            translate = None  # the model before goes first
-            translate = _plain(folder, search, question)
-            line.send(None)
-        elif translate is not None:
-            line.send(translate(question))
+    with suppress(EOFError):  # until nobody asks any more
+        while True:
+            question = line.recv()
+            if isinstance(question, Layout):
+                translate = None  # the model before goes first
+                translate = _plain(folder, search, question)
+                line.send(None)
+            elif translate is not None:
+                line.send(translate(question))
 
 
 def _plain(folder: Path, search: Search, layout: Layout) -> Translate:
