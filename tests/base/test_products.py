@@ -12,16 +12,14 @@ from regard.base import products
 from regard.base.products import Linear, add_product, linear, product, turned
 from regard.base.shapes import Tensor
 
-needs_onednn = pytest.mark.skipif(
-    not torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
-    reason="this torch was built without oneDNN",
-)
+HAS_ONEDNN = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+LACKS_ONEDNN = "this torch was built without oneDNN"
 
 
 @pytest.fixture(params=["onednn", "mkl"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "onednn" and not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        pytest.skip("this torch was built without oneDNN")
+    if request.param == "onednn" and not HAS_ONEDNN:
+        pytest.skip(LACKS_ONEDNN)
     monkeypatch.setattr(products, "_is_faster", lambda: request.param == "onednn")
     monkeypatch.setattr(products, "SMALLEST", 1)
     monkeypatch.setattr(products, "FEWEST_ROWS", 2)
@@ -132,7 +130,7 @@ def test_weights_that_are_no_parameter_are_not_kept(library: str) -> None:
     assert len(products._TURNED) == known
 
 
-@needs_onednn
+@pytest.mark.skipif(not HAS_ONEDNN, reason=LACKS_ONEDNN)
 def test_small_products_and_other_numbers_stay_with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Tensor:
         raise AssertionError("oneDNN was asked")
@@ -158,6 +156,9 @@ def test_onednn_is_told_to_keep_few_kernels(monkeypatch: pytest.MonkeyPatch) -> 
     assert not decide()
     assert "ONEDNN_PRIMITIVE_CACHE_CAPACITY" not in os.environ
     monkeypatch.setattr(products, "has_idle_avx512", lambda: True)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not decide()
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     assert decide()
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "16"
     assert os.environ["LRU_CACHE_CAPACITY"] == "7"  # what a user has said stays

@@ -16,7 +16,7 @@ def has_idle_avx512() -> bool:
     """Return whether there are registers of 512 bits that MKL and CTranslate2 leave alone.
 
     MKL uses them on Intel's processors only, CTranslate2's own kernels nowhere unless told to. What
-    it brings was measured on one of AMD's (of the generation of 2024); Intel's stay as they are.
+    it brings was measured on one of AMD's; Intel's stay as they are.
     """
     return torch.backends.cpu.get_cpu_capability() == "AVX512" and not _is_intel()
 

@@ -1,8 +1,8 @@
 """Matrix products by the faster of the two libraries that torch brings.
 
 Torch multiplies single precision with MKL, which leaves half of the width of other makers'
-processors unused; oneDNN does not. On a processor of AMD with AVX-512 it takes less than half the
-time for all that a Transformer multiplies, forwards and backwards.
+processors unused; oneDNN does not. On one of AMD's with AVX-512 the products of a Transformer take
+about half the time, forwards and backwards; the smallest of them stay with MKL.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def add_product(
 
 def turned(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
     """Return a transposed matrix that many products have on their right."""
-    return matrix.T.contiguous() if _is_faster() else matrix.T
+    return matrix.T.contiguous() if matrix.device.type == "cpu" and _is_faster() else matrix.T
 
 
 class _Linear(torch.autograd.Function):
@@ -129,7 +129,7 @@ def _pays(left: Tensor, right: Tensor) -> bool:
 @cache
 def _is_faster() -> bool:
     """Return whether this processor is one for oneDNN, which is then told what to keep."""
-    if not has_idle_avx512():
+    if not has_idle_avx512() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     for name, value in KERNELS.items():
         os.environ.setdefault(name, value)
