@@ -15,7 +15,7 @@ from regard.base.results import Hypothesis
 from regard.decoding.constraints import Constraints
 from regard.engines.attention_pass import attention_over
 from regard.engines.conversion import converted
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, shared_out
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator, load
@@ -185,31 +185,63 @@ def test_a_few_sentences_are_shared_out_among_the_workers(
             target_tokenizer=loaded.target_tokenizer,
             threads=Threads(2, 1),
         )
-    sizes = []
+    sizes: list[list[int]] = []
     translator = pair._translator
 
     class Watched:
-        def translate_batch(self, tokens: Any, *, max_batch_size: int, **options: Any) -> Any:
-            sizes.append(max_batch_size)
-            return translator.translate_batch(tokens, max_batch_size=max_batch_size, **options)
+        def translate_batch(self, tokens: list[list[str]], **options: Any) -> Any:
+            sizes[-1].append(len(tokens))
+            return translator.translate_batch(tokens, **options)
 
     pair._translator = Watched()
     asked = decoding(beam=1)
     for some in ([[5] * 9] * 8, [[5] * 9], sources[:10]):
+        sizes.append([])
         found = [hypotheses[0].tokens for hypotheses in pair.search(some, asked)]
         assert found == [hypotheses[0].tokens for hypotheses in engine.search(some, asked)]
-    assert sizes[:2] == [40, 10]
-    # So many sentences of so many symbols, with such a beam: what is the most a worker takes?
-    for count, length, beam, most in (
-        (100, 9, 1, 50 * 10),
-        (300, 9, 1, 64 * 10),
-        (800, 9, 1, 800 // 8 * 10),
-        (3_000, 9, 1, 160 * 10),
-        (3_000, 9, 5, 160 // 5 * 10),
-        (3_000, 29, 1, 2_048),
-    ):
-        pair._translate([[5] * length] * count, beam_size=beam, max_decoding_length=1)
-        assert sizes[-1] == most
+    assert sizes[:2] == [[4, 4], [1]]
+    assert len(sizes[2]) == 2
+
+
+# So many sentences of so many symbols, searched by so many workers, each of so many rows at most:
+# what are the batches' sizes?
+@pytest.mark.parametrize(
+    ("count", "length", "workers", "most", "sizes"),
+    [
+        (1, 10, 2, 256, [1]),
+        (3, 10, 4, 256, [1, 1, 1]),
+        (200, 10, 2, 256, [100] * 2),
+        (200, 16, 2, 51, [50] * 4),  # four would do for one worker too
+        (210, 16, 2, 51, [35] * 6),  # five would do, but one worker would wait
+        (400, 30, 2, 256, [67, 66, 67, 67, 66, 67]),  # 2,010 symbols
+        (400, 30, 1, 256, [67, 66, 67, 67, 66, 67]),
+    ],
+)
+def test_workers_have_as_many_batches_within_the_limits(
+    count: int, length: int, workers: int, most: int, sizes: list[int]
+) -> None:
+    batches = shared_out([length] * count, workers=workers, most=most)
+    assert [len(batch) for batch in batches] == sizes
+
+
+@given(
+    lengths=st.lists(st.integers(1, 400), min_size=1, max_size=60),
+    workers=st.integers(1, 5),
+    most=st.integers(1, 30),
+)
+def test_batches_hold_every_sentence_once_and_the_longest_first(
+    lengths: list[int], workers: int, most: int
+) -> None:
+    batches = shared_out(lengths, workers=workers, most=most)
+    rows = [row for batch in batches for row in batch]
+    assert sorted(rows) == list(range(len(lengths)))
+    assert [lengths[row] for row in rows] == sorted(lengths, reverse=True)
+    assert all(batches)
+
+
+def test_long_sentences_make_smaller_batches() -> None:
+    batches = shared_out([30] * 50 + [10] * 50, workers=2, most=256)
+    assert [len(batch) for batch in batches] == [40, 60]  # of 50 and 30 by work each
 
 
 def test_searches_side_by_side_change_nothing(
