@@ -75,6 +75,19 @@ BAD_CORPORA: dict[str, tuple[dict[str, bytes], str]] = {
 }
 
 
+def test_a_transformer_is_made_ready_for_the_fast_engine(
+    run: Any, toy_settings: list[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    small = ["layers=1", "model_dim=16", "heads=2", "feed_forward=16"]
+    settings = [line for line in toy_settings if not line.startswith("model.")]
+    settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2"]
+    out = tmp_path / "run"
+    run("train", "transformer-tiny", *options(settings), "--out", out)
+    (measured,) = json.loads((out / "engines" / "waits.json").read_text("utf-8")).values()
+    assert measured["sentences"] > 0
+
+
 @pytest.mark.parametrize("case", BAD_CORPORA)
 def test_a_bad_corpus_is_named_before_anything_is_written(
     refuse: Any, corpus: Path, tmp_path: Path, case: str

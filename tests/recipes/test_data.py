@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError
-from regard.recipes.data import read_splits
+from regard.recipes.data import read_splits, read_valid
 from regard.settings.translation import DataSettings, GrammarSettings
 
 
@@ -29,6 +29,18 @@ def test_without_a_valid_part_some_pairs_are_held_out(
     splits = read_splits(DataSettings(train=train, hold_out=hold_out))
     assert (len(splits.train), len(splits.valid), splits.test) == (pairs - held, held, [])
     assert not set(splits.train) & set(splits.valid)
+
+
+def test_validation_pairs_are_read_without_the_others(tmp_path: Path) -> None:
+    valid = (write_tsv(tmp_path / "valid", 3),)
+    elsewhere = (str(tmp_path / "moved away"),)
+    assert len(read_valid(DataSettings(train=elsewhere, valid=valid))) == 3
+
+
+def test_validation_pairs_of_all_kinds_of_data(tmp_path: Path) -> None:
+    held_out = DataSettings(train=(write_tsv(tmp_path / "a.tsv", 50),), hold_out=4)
+    for settings in (held_out, DataSettings()):
+        assert read_valid(settings) == read_splits(settings).valid
 
 
 def test_too_few_pairs_to_hold_any_out(tmp_path: Path) -> None:

@@ -38,10 +38,11 @@ def tune(
     """
     from regard.corpora.parallel import read_pairs
     from regard.engines.choice import choose_engine
-    from regard.recipes.data import read_splits
+    from regard.recipes.data import read_valid
     from regard.recipes.loaded import load
     from regard.recipes.run import Run
     from regard.recipes.tune import LENGTH_PENALTIES, choose_penalty, try_length_penalties
+    from regard.recipes.waiting import prepare_fast_search
 
     if (source is None) != (reference is None):
         raise SettingsError("Give both --source and --reference, or neither of them.")
@@ -49,7 +50,8 @@ def tune(
     if source is not None and reference is not None:
         pairs = read_pairs([source, reference])
     else:
-        pairs = read_splits(model.recipe.data).valid
+        pairs = read_valid(model.recipe.data)
+    prepare_fast_search(model, run, pairs)
     model.engine = choose_engine(model, folder=run)
     tried = []
     for one in try_length_penalties(
@@ -66,7 +68,9 @@ def tune(
     chosen = found.chosen.length_penalty
     if keep and chosen != present:
         decoding = model.decoding(length_penalty=chosen)
-        Run.open(run).rewrite(model.recipe.model_copy(update={"decoding": decoding}))
+        model.recipe = model.recipe.model_copy(update={"decoding": decoding})
+        Run.open(run).rewrite(model.recipe)
+        prepare_fast_search(model, run, pairs)
     if json:
         print_json({**found.to_dict(), "tried": [one.to_dict() for one in tried]})
         return

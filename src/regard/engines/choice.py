@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -14,17 +13,13 @@ import torch
 
 from regard.base.errors import SettingsError
 from regard.base.helpers import CAN_HAVE_HELPERS
-from regard.engines.conversion import (
-    ENGINES,
-    TranslatorParts,
-    converted,
-    engine_folder,
-    fingerprint,
-)
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.conversion import TranslatorParts, converted, engine_folder, fingerprint
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, wait_key
 from regard.engines.engine import Engine
+from regard.engines.memory import remember, remembered
 from regard.engines.torch_engine import TorchEngine
 from regard.engines.torch_processes import TorchProcesses
+from regard.engines.waiting import known_wait
 from regard.exchange.ctranslate2_export import (
     Quantization,
     read_export_record,
@@ -62,7 +57,7 @@ def choose_engine(
     cores = threads or available_cores()
     if threads is not None:
         torch.set_num_threads(threads)
-    problem = _problem(translator)
+    problem = problem_with_ctranslate2(translator)
     wanted = engine == "ctranslate2" or quantization is not None
     if wanted and engine == "torch":
         raise SettingsError("quantization belongs to the engine ctranslate2, not to torch.")
@@ -105,7 +100,7 @@ def layouts(cores: int) -> list[Threads]:
     return list(dict.fromkeys(Threads(cores // number, number) for number in each))
 
 
-def _problem(translator: TranslatorParts) -> str | None:
+def problem_with_ctranslate2(translator: TranslatorParts) -> str | None:
     """Return why CTranslate2 cannot serve this model, if so."""
     try:
         version("ctranslate2")
@@ -156,7 +151,7 @@ def _fastest(
     record = read_export_record(place)
     key = ", ".join([record["fingerprint"], "ctranslate2 " + record["ctranslate2"], *parts])
     known = [*map(str, layouts(cores)), *(["torch"] if with_torch else [])]
-    speeds = _remembered(run).get(key)
+    speeds = remembered(run, CHOICES).get(key)
     if not isinstance(speeds, dict) or list(speeds) != known:
         sources = _sample(translator.source_tokenizer.size)
         engines = {str(threads): fast(threads) for threads in layouts(cores)}
@@ -167,13 +162,20 @@ def _fastest(
         speeds = {name: max(one[name] for one in tried) for name in engines}
         if with_torch:
             speeds["torch"] = _torch_speed(reference, sources[:TORCH_SENTENCES], beam)
-        _remember(run, key, speeds)
+        remember(run, CHOICES, key, speeds)
     best = max(speeds, key=lambda name: speeds[name])
     found: Engine = reference
     if best != "torch":
         found = fast(next(threads for threads in layouts(cores) if str(threads) == best))
     listed = ", ".join(f"{name}: {speed:.0f}" for name, speed in speeds.items())
     say(f"Engine: {found.name} (sentences a second, workers x threads: {listed}).")
+    wait = known_wait(run, record["fingerprint"], translator.recipe.decoding)
+    if isinstance(found, CTranslate2Engine) and quantization is None and wait is not None:
+        found.waits[wait_key(translator.recipe.decoding)] = wait.more
+        say(
+            f"A search waits for {wait.more} outputs more than its beam is wide: so "
+            f"{wait.same:.1%} of {wait.sentences} sentences were as torch has them."
+        )
     return found
 
 
@@ -201,31 +203,6 @@ def _timed(work: Callable[[], Any], sentences: int) -> float:
     start = time.perf_counter()
     work()
     return sentences / (time.perf_counter() - start)
-
-
-def _remembered(run: Path | None) -> dict[str, Any]:
-    """Return what was measured before; a file that cannot be read is as good as none."""
-    if run is None:
-        return {}
-    try:
-        found = json.loads((run / ENGINES / CHOICES).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _remember(run: Path | None, key: str, speeds: dict[str, float]) -> None:
-    """Keep a measurement beside the run, if it can be written to."""
-    if run is None:
-        return
-    path = run / ENGINES / CHOICES
-    temporary = path.with_name(f".{CHOICES}.{os.getpid()}.writing")
-    text = json.dumps({**_remembered(run), key: speeds}, indent=1) + "\n"
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError:
-        return
 
 
 def _say_nothing(sentence: str) -> None:

@@ -49,6 +49,13 @@ def read_splits(settings: DataSettings) -> Splits:
     return Splits(train[:-held], train[-held:], test)
 
 
+def read_valid(settings: DataSettings) -> list[SentencePair]:
+    """Return the validation pairs alone, without a look at the others where that can be."""
+    if settings.train and settings.valid:
+        return _read(settings.valid, max_words=settings.max_words)
+    return read_splits(settings).valid
+
+
 def grammar_splits(settings: GrammarSettings) -> Splits:
     """Return the pairs of the built-in grammar."""
     sizes = {"train": settings.size, "valid": settings.valid_size, "test": settings.test_size}

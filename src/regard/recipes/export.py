@@ -22,7 +22,7 @@ from regard.exchange.ctranslate2_export import (
     write_ctranslate2,
     write_export_record,
 )
-from regard.recipes.data import read_splits
+from regard.recipes.data import read_valid
 from regard.recipes.lexicon import learn_shortlist
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.scoring.bleu import corpus_bleu
@@ -129,7 +129,7 @@ def _measured(
 def _validation(translator: LoadedTranslator, report: Report | None) -> list[SentencePair]:
     """Return validation pairs, or none where the run's data is not at hand."""
     try:
-        return read_splits(translator.recipe.data).valid[:VALIDATION_SENTENCES]
+        return read_valid(translator.recipe.data)[:VALIDATION_SENTENCES]
     except RegardError as error:
         if report is not None:
             report(f"The change in BLEU was not measured: {error}")

@@ -1,0 +1,33 @@
+"""What the fast engine must know of a model before it searches, measured where the data is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.corpora.pair import SentencePair
+from regard.engines.choice import available_cores, problem_with_ctranslate2
+from regard.engines.conversion import fingerprint
+from regard.engines.ctranslate2_engine import lacking
+from regard.engines.waiting import Wait, known_wait, measure_wait
+from regard.recipes.loaded import MOST_PIECES, LoadedTranslator
+
+SENTENCES = 1_000  # of them, 5 may differ
+
+
+def prepare_fast_search(
+    model: LoadedTranslator, run: Path, pairs: Sequence[SentencePair]
+) -> Wait | None:
+    """Measure how long CTranslate2 must wait with this model, if it can search with it at all.
+
+    The pairs should not be those of the training, whose outputs the model is too sure of.
+    """
+    settings = model.recipe.decoding
+    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(model):
+        return None
+    known = known_wait(run, fingerprint(model), settings)
+    if known is not None:
+        return known
+    encoded = [model.source_tokenizer.encode(pair.source) for pair in pairs[:SENTENCES]]
+    sources = [ids for ids in encoded if 0 < len(ids) <= MOST_PIECES]
+    return measure_wait(model, run, sources, cores=available_cores()) if sources else None

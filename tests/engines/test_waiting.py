@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.engines import waiting
+from regard.engines.choice import choose_engine
+from regard.engines.conversion import converted, fingerprint
+from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, Threads, wait_key
+from regard.engines.torch_engine import TorchEngine
+from regard.engines.waiting import Wait, known_wait, measure_wait, shortest_wait
+from regard.recipes.loaded import LoadedTranslator, load
+from regard.settings.decoding import DecodingSettings
+
+pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture
+def run(random_transformer_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(random_transformer_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def loaded(run: Path) -> LoadedTranslator:
+    return load(run)
+
+
+@pytest.fixture
+def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
+    with converted(loaded, run=None) as folder:
+        return CTranslate2Engine(
+            folder,
+            reference=TorchEngine(loaded.model),
+            source_tokenizer=loaded.source_tokenizer,
+            target_tokenizer=loaded.target_tokenizer,
+            threads=Threads(1, 1),
+        )
+
+
+@pytest.fixture
+def sources(loaded: LoadedTranslator) -> list[list[int]]:
+    random = torch.Generator().manual_seed(3)
+    lengths = torch.randint(1, 9, (60,), generator=random).tolist()
+    vocab = loaded.source_tokenizer.size
+    return [torch.randint(4, vocab, (n,), generator=random).tolist() for n in lengths]
+
+
+def decoding(**chosen: Any) -> DecodingSettings:
+    return DecodingSettings(**chosen)
+
+
+def same_share(
+    engine: CTranslate2Engine, sources: list[list[int]], settings: DecodingSettings
+) -> float:
+    pairs = zip(
+        engine.search(sources, settings), engine.reference.search(sources, settings), strict=True
+    )
+    return sum(ours[0].tokens == theirs[0].tokens for ours, theirs in pairs) / len(sources)
+
+
+def test_the_shortest_wait_that_suffices_is_found(
+    engine: CTranslate2Engine, sources: list[list[int]]
+) -> None:
+    asked = decoding(beam=3)
+    found = shortest_wait(engine, sources, asked)
+    assert found.more > 0  # such a model ends its outputs anywhere, and the best may come late
+    assert found.same >= waiting.LEAST_SAME
+    assert found.sentences == len(sources)
+    assert same_share(engine, sources, asked) == pytest.approx(found.same)
+    engine.waits[wait_key(asked)] = waiting.TRIED[waiting.TRIED.index(found.more) - 1]
+    assert same_share(engine, sources, asked) < waiting.LEAST_SAME
+
+
+def test_where_none_suffices_it_is_the_longest(
+    engine: CTranslate2Engine, sources: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LEAST_SAME", 2.0)
+    found = shortest_wait(engine, sources[:5], decoding(beam=3))
+    assert found.more == max(waiting.TRIED)
+
+
+def test_it_waits_as_measured_and_otherwise_as_usual(
+    engine: CTranslate2Engine, sources: list[list[int]]
+) -> None:
+    patiences = []
+    translator = engine._translator
+
+    class Watched:
+        def translate_batch(self, tokens: Any, *, patience: float, **options: Any) -> Any:
+            patiences.append(patience)
+            return translator.translate_batch(tokens, patience=patience, **options)
+
+    engine._translator = Watched()
+    engine.waits[(4, 1.0)] = 2
+    for asked in (
+        decoding(beam=4),
+        decoding(beam=2),
+        decoding(beam=4, length_penalty=0.5),
+        decoding(beam=4, length_penalty=1.6),
+    ):
+        engine.search(sources[:1], asked)
+    engine.search(sources[:1], decoding(beam=4), n_best=2)  # all of the list must be right
+    usual, long = MORE.values()
+    assert patiences == [1 + 2 / 4, 1 + usual / 2, 1 + usual / 4, 1 + long / 4, 2]
+
+
+def test_a_model_is_known_by_what_was_measured_of_it(
+    run: Path, loaded: LoadedTranslator, sources: list[list[int]]
+) -> None:
+    own = loaded.recipe.decoding
+    model = fingerprint(loaded)
+    assert known_wait(run, model, own) is None
+    found = measure_wait(loaded, run, sources, cores=1)
+    assert known_wait(run, model, own) == found
+    assert known_wait(None, model, own) is None
+    assert known_wait(run, "another", own) is None
+    assert known_wait(run, model, own.model_copy(update={"beam": own.beam + 1})) is None
+    assert known_wait(run, model, own.model_copy(update={"length_penalty": 0.3})) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        5,
+        "5",
+        {},
+        {"more": -1, "same": 1.0, "sentences": 9},
+        {"more": 1_000_000, "same": 1.0, "sentences": 9},
+        {"more": 1, "same": "all", "sentences": 9},
+    ],
+)
+def test_what_is_no_measurement_is_none(
+    content: Any, run: Path, loaded: LoadedTranslator, sources: list[list[int]]
+) -> None:
+    measure_wait(loaded, run, sources[:3], cores=1)
+    path = run / "engines" / waiting.WAITS
+    (key,) = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({key: content}), encoding="utf-8")
+    assert known_wait(run, fingerprint(loaded), loaded.recipe.decoding) is None
+
+
+def test_the_chosen_engine_waits_as_measured(
+    run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    given = {"folder": run, "engine": "ctranslate2", "threads": 1, "report": said.append}
+    before = choose_engine(loaded, **given)  # type: ignore[arg-type]
+    assert isinstance(before, CTranslate2Engine)
+    assert before.waits == {}
+    monkeypatch.setattr("regard.engines.choice.known_wait", lambda *of: Wait(3, 0.996, 500))
+    after = choose_engine(loaded, **given)  # type: ignore[arg-type]
+    assert isinstance(after, CTranslate2Engine)
+    assert after.waits == {wait_key(loaded.recipe.decoding): 3}
+    assert said[-1] == (
+        "A search waits for 3 outputs more than its beam is wide: so 99.6% of 500 sentences were "
+        "as torch has them."
+    )
+    rounded = choose_engine(loaded, quantization="int8", **given)  # type: ignore[arg-type]
+    assert isinstance(rounded, CTranslate2Engine)
+    assert rounded.waits == {}
