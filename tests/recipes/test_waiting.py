@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import TOY_WORDS
 
 from regard.corpora.pair import SentencePair
 from regard.engines.conversion import fingerprint
@@ -12,7 +13,6 @@ from regard.engines.waiting import known_wait
 from regard.recipes import waiting
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.waiting import prepare_fast_search
-from tests.conftest import TOY_WORDS
 
 pytest.importorskip("ctranslate2")
 
