@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from regard.base.errors import SettingsError
 from regard.engines import choice
@@ -30,6 +32,14 @@ def run(random_transformer_run: Path, tmp_path: Path) -> Path:
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SENTENCES", 4)
     monkeypatch.setattr(choice, "TARGET", 3)
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    """Two threads, left to all later tests, would wait for each other on a busy machine."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
