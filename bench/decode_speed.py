@@ -11,7 +11,8 @@ Where we ask CTranslate2 for AVX-512, `*_vs_ctranslate2_told` is against a plain
 the same. Our torch engine has a process a core, as without a word in `regard translate --engine
 torch`. Without --base, base has random weights, whose outputs never end: there all make outputs of
 exactly 15 symbols.
-The conversions and the choice are made before the clock runs.
+The conversions and the choice are made before the clock runs, and so is how long a search must
+wait, which `regard train` measures at the end of a training.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
 
@@ -24,6 +25,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
@@ -39,8 +41,10 @@ from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.recipes.catalog import find_recipe
+from regard.recipes.data import read_valid
 from regard.recipes.export import export_ctranslate2
 from regard.recipes.loaded import LoadedTranslator, load
+from regard.recipes.waiting import prepare_fast_search
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
@@ -76,6 +80,8 @@ def main() -> None:
     figures: dict[str, float] = {}
     notes: dict[str, object] = {}
     tiny = load(given.tiny)
+    if wait := prepare_fast_search(tiny, given.tiny, read_valid(tiny.recipe.data)):
+        notes["tiny_wait"] = asdict(wait)
     if given.only != "base":
         for name, beam in SEARCHES.items():
             found = measured(tiny, given.tiny, source, Search(beam), rounds=given.rounds)
