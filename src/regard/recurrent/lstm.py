@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from regard.base.products import product
 from regard.base.shapes import Float, Tensor
 
 
@@ -99,4 +100,4 @@ class _LstmLayer(torch.autograd.Function):
             torch.mul(of_cell * i, 1 - g * g, out=of_g)
             of_cell.mul_(f)
             torch.mm(of_active, weights, out=of_state)
-        return of_gates, of_h, of_c, of_gates.T @ before_h, None, None
+        return of_gates, of_h, of_c, product(of_gates.T, before_h), None, None
