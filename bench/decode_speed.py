@@ -44,7 +44,7 @@ from regard.recipes.catalog import find_recipe
 from regard.recipes.data import read_valid
 from regard.recipes.export import export_ctranslate2
 from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.waiting import prepare_fast_search
+from regard.recipes.ready import prepare_fast_search
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe

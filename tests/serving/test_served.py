@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import SettingsError
+from regard.recipes.examples import keep_examples
 from regard.serving.languages import Pair
 from regard.serving.served import example_sentences, load_models
 from regard.settings.translation import DataSettings, GrammarSettings
@@ -21,8 +22,7 @@ def test_runs_get_names_and_languages(random_transformer_run: Path) -> None:
     assert (first.name, second.name) == ("transformer", "transformer-2")
     assert (first.pair, second.pair) == (Pair("en", "de"), Pair("de", "en"))
     assert said == ["Engine: torch.", "Engine: torch."]
-    assert 1 <= len(first.examples) <= 6
-    assert all(5 <= len(text.split()) <= 14 for text in first.examples)
+    assert first.examples == ()  # it was not trained, and has kept nothing
 
 
 def test_one_pair_may_be_for_all_and_examples_may_be_left_out(random_transformer_run: Path) -> None:
@@ -43,21 +43,22 @@ def test_languages_that_nobody_knows_are_asked_for(random_transformer_run: Path)
         load_models([random_transformer_run])
 
 
-def test_examples_come_from_the_grammar() -> None:
+def test_examples_come_from_the_grammar(tmp_path: Path) -> None:
     data = DataSettings(grammar=GrammarSettings(words="small", max_words=24))
-    found = example_sentences(data)
+    found = example_sentences(tmp_path, data)
     assert len(set(found)) == 6
     assert all(5 <= len(text.split()) <= 14 for text in found)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        DataSettings(train=("a.tsv",), test=("a.tsv",)),
-        DataSettings(train=("a.en", "a.de"), test=("/nowhere/a.en", "/nowhere/a.de")),
-        DataSettings(train=("a.en", "a.de")),
-    ],
-    ids=["one file", "files that are elsewhere", "no test part"],
-)
-def test_without_readable_sentences_there_are_no_examples(data: DataSettings) -> None:
-    assert example_sentences(data) == ()
+def test_examples_come_from_the_run_and_never_from_files_that_its_recipe_names(
+    tmp_path: Path,
+) -> None:
+    private = tmp_path / "private"
+    private.write_text("nobody but me may read this line\n" * 9)
+    run = tmp_path / "run"
+    run.mkdir()
+    files = (str(private), str(private))
+    data = DataSettings(train=files, valid=files, test=files)
+    assert example_sentences(run, data) == ()
+    keep_examples(run, ["a sentence that the training kept"])
+    assert example_sentences(run, data) == ("a sentence that the training kept",)

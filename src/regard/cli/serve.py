@@ -70,7 +70,7 @@ def serve(
         bool, typer.Option("--one-at-a-time", help="Do not gather sentences: to compare with.")
     ] = False,
     examples: Annotated[
-        bool, typer.Option(help="Offer sentences of the run's test part on the page.")
+        bool, typer.Option(help="Offer the run's example sentences on the page.")
     ] = True,
     proxies: Annotated[
         str,

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from regard.cli.display import TrainingDisplay, waiting
 from regard.recipes.data import read_splits
+from regard.recipes.ready import make_ready
 from regard.recipes.report import report_runs
 from regard.recipes.resume import finish_or_start, limits_of
 from regard.recipes.translate import Trained, tested, train_translator
-from regard.recipes.waiting import prepare_fast_search
 from regard.settings.translation import TranslationRecipe
 
 
@@ -37,7 +37,7 @@ def train_several(
             run = finish_or_start(folder / name, recipe)
             result = train_translator(recipe, run, splits=splits, observers=[display])
         with waiting(console, "Testing ..."):
-            prepare_fast_search(result.model, run.folder, splits.valid)
+            make_ready(result, splits)
             trained[name] = tested(result, splits.test)
             report_runs({name: trained[name]}, run.folder / "report.html", title=recipe.title)
     return trained

@@ -13,11 +13,11 @@ from regard.corpora.checks import suspicions, vocabulary_suspicion
 from regard.models.summary import LayerRow
 from regard.recipes import summary
 from regard.recipes.data import Splits, read_splits
+from regard.recipes.ready import make_ready
 from regard.recipes.report import report_runs, results_of
 from regard.recipes.resume import limits_of, open_run
 from regard.recipes.run import Run
 from regard.recipes.translate import tested, train_translator
-from regard.recipes.waiting import prepare_fast_search
 from regard.settings.schema import Recipe, expect
 from regard.settings.translation import TranslationRecipe
 
@@ -42,7 +42,7 @@ def train(recipe: Recipe, out: Path, *, name: str, resume: bool) -> dict[str, An
         raise
     report = out / "report.html"
     with waiting(console, "Testing ..."):
-        prepare_fast_search(trained.model, out, splits.valid)
+        make_ready(trained, splits)
         trained = tested(trained, splits.test)
         report_runs({out.name: trained}, report, title=settings.title or name)
     console.print(f"Run: {out}   report: {report}", highlight=False, soft_wrap=True)

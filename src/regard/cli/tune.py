@@ -40,9 +40,9 @@ def tune(
     from regard.engines.choice import choose_engine
     from regard.recipes.data import read_valid
     from regard.recipes.loaded import load
+    from regard.recipes.ready import prepare_fast_search
     from regard.recipes.run import Run
     from regard.recipes.tune import LENGTH_PENALTIES, choose_penalty, try_length_penalties
-    from regard.recipes.waiting import prepare_fast_search
 
     if (source is None) != (reference is None):
         raise SettingsError("Give both --source and --reference, or neither of them.")

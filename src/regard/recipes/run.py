@@ -7,6 +7,7 @@ checkpoints/       to continue from
 best/              the weights that validation chose
 test.json          scores on the test part, with their signatures
 report.html        all of it as pictures
+examples.txt       a few sentences to try it with
 """
 
 from __future__ import annotations

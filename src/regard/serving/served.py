@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.base.errors import RegardError, SettingsError
+from regard.base.errors import SettingsError
 from regard.corpora.grammar import generate
-from regard.corpora.lines import read_lines
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.summary import parameter_count
+from regard.recipes.examples import EXAMPLES, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.serving.languages import Pair, pair_of, read_pair
 from regard.settings.transformer import TransformerSettings
 from regard.settings.translation import DataSettings
-
-EXAMPLES = 6
-# Long enough to be interesting, short enough for a screen.
-FEWEST_WORDS, MOST_WORDS = 5, 14
-SEARCHED_LINES = 400
 
 
 @dataclass(frozen=True)
@@ -83,28 +77,15 @@ def load_models(
         translator.engine = choose_engine(
             translator, folder=run, engine=engine, threads=threads, report=report
         )
-        shown = example_sentences(data) if examples else ()
+        shown = example_sentences(run, data) if examples else ()
         translator.translate(shown[:1] or ["a"])  # so that nobody waits for what is done only once
         models.append(ServedModel(names[number], pair, translator, shown))
     return models
 
 
-def example_sentences(data: DataSettings) -> tuple[str, ...]:
+def example_sentences(run: Path, data: DataSettings) -> tuple[str, ...]:
     """Return a few sentences like those that the model was made for; none if there are none."""
-    try:
-        if not data.train:
-            return tuple(_from_grammar(data))
-        if len(data.test or data.valid) != 2:
-            return ()
-        lines = read_lines(Path((data.test or data.valid)[0]))
-    except RegardError:  # the files stayed where the model was trained
-        return ()
-    fitting = (
-        line.strip()
-        for line in lines[:SEARCHED_LINES]
-        if FEWEST_WORDS <= len(line.split()) <= MOST_WORDS
-    )
-    return tuple(islice(dict.fromkeys(fitting), EXAMPLES))
+    return kept_examples(run) or (() if data.train else tuple(_from_grammar(data)))
 
 
 def _from_grammar(data: DataSettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the fast engine must know of a model before it searches, measured where the data is."""
+"""What a run keeps of its data, so that it can be used where the data is not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ from regard.engines.choice import available_cores, problem_with_ctranslate2
 from regard.engines.conversion import fingerprint
 from regard.engines.ctranslate2_engine import lacking
 from regard.engines.waiting import Wait, known_wait, measure_wait
+from regard.recipes.data import Splits
+from regard.recipes.examples import keep_examples
 from regard.recipes.loaded import MOST_PIECES, LoadedTranslator
+from regard.recipes.translate import Trained
 
 SENTENCES = 1_000  # of them, 5 may differ
+
+
+def make_ready(trained: Trained, splits: Splits) -> None:
+    """Keep what translating and serving will want to know."""
+    run = trained.run.folder
+    prepare_fast_search(trained.model, run, splits.valid)
+    keep_examples(run, (pair.source for pair in splits.test or splits.valid))
 
 
 def prepare_fast_search(

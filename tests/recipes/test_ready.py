@@ -10,9 +10,9 @@ from tests.conftest import TOY_WORDS
 from regard.corpora.pair import SentencePair
 from regard.engines.conversion import fingerprint
 from regard.engines.waiting import known_wait
-from regard.recipes import waiting
+from regard.recipes import ready
 from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.waiting import prepare_fast_search
+from regard.recipes.ready import prepare_fast_search
 
 pytest.importorskip("ctranslate2")
 
@@ -36,7 +36,7 @@ def test_it_measures_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None
     assert found.sentences == len(PAIRS)  # nothing is to be found out with an empty one
     assert found == known_wait(run, fingerprint(model), model.recipe.decoding)
-    monkeypatch.delattr(waiting, "measure_wait")
+    monkeypatch.delattr(ready, "measure_wait")
     assert prepare_fast_search(model, run, PAIRS) == found
 
 
