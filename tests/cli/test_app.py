@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -26,6 +27,27 @@ def test_a_wrong_option_is_a_users_mistake(run: Any) -> None:
     answer = run("translate", "--no-such-option")
     assert answer.code == 2
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, str(app.LOOKS)),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, None),
+    ],
+    ids=["nothing said", "a number", "a policy"],
+)
+def test_idle_threads_soon_sleep_unless_the_user_says_otherwise(
+    run: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], expected: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    run("recipes")
+    assert os.environ.get("GOMP_SPINCOUNT") == expected
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
