@@ -32,7 +32,7 @@ from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.tune import tune
 
-# How often a thread that has nothing to do looks for work before it sleeps. By itself the OpenMP that
+# How often a thread with nothing to do looks for work before it sleeps. By itself the OpenMP that
 # torch has looks 300,000 times: beside another busy program, threads then wait for each other at
 # every operation, and a small training took 16 times as long as with this.
 LOOKS = 2_000
