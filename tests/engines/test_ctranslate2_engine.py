@@ -10,20 +10,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
 
 from regard.base.results import Hypothesis
 from regard.decoding.constraints import Constraints
 from regard.engines.attention_pass import attention_over
-from regard.engines.conversion import converted
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, shared_out
+from regard.engines.ctranslate2_engine import CTranslate2Engine, shared_out
 from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator, load
-from regard.settings.decoding import DecodingSettings
 
 pytest.importorskip("ctranslate2")
-
-Sources = list[list[int]]
 
 
 @pytest.fixture(scope="module")
@@ -33,26 +29,12 @@ def loaded(random_transformer_run: Path) -> LoadedTranslator:
 
 @pytest.fixture(scope="module")
 def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
-    with converted(loaded, run=None) as folder:
-        return CTranslate2Engine(
-            folder,
-            reference=TorchEngine(loaded.model),
-            source_tokenizer=loaded.source_tokenizer,
-            target_tokenizer=loaded.target_tokenizer,
-            threads=Threads(1, 1),
-        )
+    return fast_engine(loaded)
 
 
 @pytest.fixture(scope="module")
 def sources(loaded: LoadedTranslator) -> Sources:
-    random = torch.Generator().manual_seed(2)
-    lengths = torch.randint(1, 12, (40,), generator=random).tolist()
-    vocab = loaded.source_tokenizer.size
-    return [torch.randint(4, vocab, (n,), generator=random).tolist() for n in lengths]
-
-
-def decoding(**chosen: Any) -> DecodingSettings:
-    return DecodingSettings(**chosen)
+    return random_sources(loaded, seed=2, count=40, longest=11)
 
 
 def agreement(
@@ -177,14 +159,7 @@ def test_a_sentence_does_not_depend_on_its_neighbours(
 def test_a_few_sentences_are_shared_out_among_the_workers(
     loaded: LoadedTranslator, engine: CTranslate2Engine, sources: Sources
 ) -> None:
-    with converted(loaded, run=None) as folder:
-        pair = CTranslate2Engine(
-            folder,
-            reference=engine.reference,
-            source_tokenizer=loaded.source_tokenizer,
-            target_tokenizer=loaded.target_tokenizer,
-            threads=Threads(2, 1),
-        )
+    pair = fast_engine(loaded, workers=2)
     sizes: list[list[int]] = []
     translator = pair._translator
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
 
 from regard.engines import waiting
 from regard.engines.choice import choose_engine
-from regard.engines.conversion import converted, fingerprint
-from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, Threads, wait_key
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.conversion import fingerprint
+from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, wait_key
 from regard.engines.waiting import Wait, known_wait, measure_wait, shortest_wait
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.settings.decoding import DecodingSettings
@@ -32,31 +31,15 @@ def loaded(run: Path) -> LoadedTranslator:
 
 @pytest.fixture
 def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
-    with converted(loaded, run=None) as folder:
-        return CTranslate2Engine(
-            folder,
-            reference=TorchEngine(loaded.model),
-            source_tokenizer=loaded.source_tokenizer,
-            target_tokenizer=loaded.target_tokenizer,
-            threads=Threads(1, 1),
-        )
+    return fast_engine(loaded)
 
 
 @pytest.fixture
-def sources(loaded: LoadedTranslator) -> list[list[int]]:
-    random = torch.Generator().manual_seed(3)
-    lengths = torch.randint(1, 9, (60,), generator=random).tolist()
-    vocab = loaded.source_tokenizer.size
-    return [torch.randint(4, vocab, (n,), generator=random).tolist() for n in lengths]
+def sources(loaded: LoadedTranslator) -> Sources:
+    return random_sources(loaded, seed=3, count=60, longest=8)
 
 
-def decoding(**chosen: Any) -> DecodingSettings:
-    return DecodingSettings(**chosen)
-
-
-def same_share(
-    engine: CTranslate2Engine, sources: list[list[int]], settings: DecodingSettings
-) -> float:
+def same_share(engine: CTranslate2Engine, sources: Sources, settings: DecodingSettings) -> float:
     pairs = zip(
         engine.search(sources, settings), engine.reference.search(sources, settings), strict=True
     )
@@ -64,7 +47,7 @@ def same_share(
 
 
 def test_the_shortest_wait_that_suffices_is_found(
-    engine: CTranslate2Engine, sources: list[list[int]]
+    engine: CTranslate2Engine, sources: Sources
 ) -> None:
     asked = decoding(beam=3)
     found = shortest_wait(engine, sources, asked)
@@ -77,7 +60,7 @@ def test_the_shortest_wait_that_suffices_is_found(
 
 
 def test_where_none_suffices_it_is_the_longest(
-    engine: CTranslate2Engine, sources: list[list[int]], monkeypatch: pytest.MonkeyPatch
+    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "LEAST_SAME", 2.0)
     found = shortest_wait(engine, sources[:5], decoding(beam=3))
@@ -85,7 +68,7 @@ def test_where_none_suffices_it_is_the_longest(
 
 
 def test_it_waits_as_measured_and_otherwise_as_usual(
-    engine: CTranslate2Engine, sources: list[list[int]]
+    engine: CTranslate2Engine, sources: Sources
 ) -> None:
     patiences = []
     translator = engine._translator
@@ -110,7 +93,7 @@ def test_it_waits_as_measured_and_otherwise_as_usual(
 
 
 def test_a_model_is_known_by_what_was_measured_of_it(
-    run: Path, loaded: LoadedTranslator, sources: list[list[int]]
+    run: Path, loaded: LoadedTranslator, sources: Sources
 ) -> None:
     own = loaded.recipe.decoding
     model = fingerprint(loaded)
@@ -135,7 +118,7 @@ def test_a_model_is_known_by_what_was_measured_of_it(
     ],
 )
 def test_what_is_no_measurement_is_none(
-    content: Any, run: Path, loaded: LoadedTranslator, sources: list[list[int]]
+    content: Any, run: Path, loaded: LoadedTranslator, sources: Sources
 ) -> None:
     measure_wait(loaded, run, sources[:3], cores=1)
     path = run / "engines" / waiting.WAITS

@@ -1,0 +1,39 @@
+"""CTranslate2 with a model that was never trained, and sentences for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from regard.engines.conversion import converted
+from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.torch_engine import TorchEngine
+from regard.recipes.loaded import LoadedTranslator
+from regard.settings.decoding import DecodingSettings
+
+Sources = list[list[int]]
+
+
+def fast_engine(loaded: LoadedTranslator, *, workers: int = 1) -> CTranslate2Engine:
+    """Return the engine, with all of its conversion in memory."""
+    with converted(loaded, run=None) as folder:
+        return CTranslate2Engine(
+            folder,
+            reference=TorchEngine(loaded.model),
+            source_tokenizer=loaded.source_tokenizer,
+            target_tokenizer=loaded.target_tokenizer,
+            threads=Threads(workers, 1),
+        )
+
+
+def random_sources(loaded: LoadedTranslator, *, seed: int, count: int, longest: int) -> Sources:
+    """Return sentences of random symbols."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, longest + 1, (count,), generator=random).tolist()
+    vocab = loaded.source_tokenizer.size
+    return [torch.randint(4, vocab, (n,), generator=random).tolist() for n in lengths]
+
+
+def decoding(**chosen: Any) -> DecodingSettings:
+    return DecodingSettings(**chosen)
