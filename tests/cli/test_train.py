@@ -76,16 +76,17 @@ BAD_CORPORA: dict[str, tuple[dict[str, bytes], str]] = {
 
 
 def test_a_transformer_is_made_ready_for_the_fast_engine(
-    run: Any, toy_settings: list[str], tmp_path: Path
+    run: Any, toy_settings: list[str], toy_corpus: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("ctranslate2")
+    many = f"data.valid=[{toy_corpus / 'train.src'},{toy_corpus / 'train.tgt'}]"
     small = ["layers=1", "model_dim=16", "heads=2", "feed_forward=16"]
     settings = [line for line in toy_settings if not line.startswith("model.")]
-    settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2"]
+    settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2", many]
     out = tmp_path / "run"
     run("train", "transformer-tiny", *options(settings), "--out", out)
     (measured,) = json.loads((out / "engines" / "waits.json").read_text("utf-8")).values()
-    assert measured["sentences"] > 0
+    assert measured["sentences"] == 600
 
 
 @pytest.mark.parametrize("case", BAD_CORPORA)

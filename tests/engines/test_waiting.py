@@ -12,7 +12,7 @@ from regard.engines import waiting
 from regard.engines.choice import choose_engine
 from regard.engines.conversion import fingerprint
 from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, wait_key
-from regard.engines.waiting import Wait, known_wait, measure_wait, shortest_wait
+from regard.engines.waiting import Wait, known_wait, measure_wait, shortest_wait, surely_few
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.settings.decoding import DecodingSettings
 
@@ -36,7 +36,7 @@ def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
 
 @pytest.fixture
 def sources(loaded: LoadedTranslator) -> Sources:
-    return random_sources(loaded, seed=3, count=60, longest=8)
+    return random_sources(loaded, seed=3, count=320, longest=6)
 
 
 def same_share(engine: CTranslate2Engine, sources: Sources, settings: DecodingSettings) -> float:
@@ -52,17 +52,26 @@ def test_the_shortest_wait_that_suffices_is_found(
     asked = decoding(beam=3)
     found = shortest_wait(engine, sources, asked)
     assert found.more > 0  # such a model ends its outputs anywhere, and the best may come late
-    assert found.same >= waiting.LEAST_SAME
+    assert surely_few(round((1 - found.same) * len(sources)), len(sources))
     assert found.sentences == len(sources)
     assert same_share(engine, sources, asked) == pytest.approx(found.same)
     engine.waits[wait_key(asked)] = waiting.TRIED[waiting.TRIED.index(found.more) - 1]
-    assert same_share(engine, sources, asked) < waiting.LEAST_SAME
+    different = round((1 - same_share(engine, sources, asked)) * len(sources))
+    assert not surely_few(different, len(sources))
+
+
+@pytest.mark.parametrize(
+    ("different", "sentences", "few"),
+    [(0, 298, False), (0, 299, True), (1, 299, False), (4, 1_000, True), (5, 1_000, False)],
+)
+def test_few_must_be_shown(different: int, sentences: int, few: bool) -> None:
+    assert surely_few(different, sentences) is few
 
 
 def test_where_none_suffices_it_is_the_longest(
     engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LEAST_SAME", 2.0)
+    monkeypatch.setattr(waiting, "CHANCE", 0.0)
     found = shortest_wait(engine, sources[:5], decoding(beam=3))
     assert found.more == max(waiting.TRIED)
 

@@ -16,7 +16,7 @@ from regard.recipes.ready import prepare_fast_search
 
 pytest.importorskip("ctranslate2")
 
-PAIRS = [SentencePair(word, word) for word in TOY_WORDS[:4]]
+PAIRS = [SentencePair(word, word) for word in TOY_WORDS[:4]] * 75
 
 
 @pytest.fixture
@@ -48,8 +48,10 @@ def test_there_is_nothing_to_wait_for(run: Path, decoding: dict[str, Any]) -> No
     assert not (run / "engines").exists()
 
 
-def test_without_sentences_nothing_is_known(run: Path) -> None:
-    assert prepare_fast_search(load(run), run, []) is None
+@pytest.mark.parametrize("sentences", [0, 298])
+def test_a_few_sentences_show_nothing(run: Path, sentences: int) -> None:
+    assert prepare_fast_search(load(run), run, PAIRS[:sentences]) is None
+    assert not (run / "engines").exists()
 
 
 def test_other_models_have_no_fast_search(toy_run: Path) -> None:

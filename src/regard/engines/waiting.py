@@ -2,11 +2,12 @@
 
 CTranslate2 ends a search when so many outputs are finished, the reference when no better one can
 come. How many are enough differs between models: of two that were trained alike, English-German
-needed one more than the beam is wide, English-French ten. It is measured when a model is trained.
+needed two more than the beam is wide, English-French ten. It is measured when a model is trained.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -24,12 +25,13 @@ from regard.settings.decoding import DecodingSettings
 
 WAITS = "waits.json"
 TRIED = (0, 1, 2, 3, 5, 10, 20)  # outputs more than the beam is wide
-LEAST_SAME = 0.995  # of the sentences that it is measured on; of others it may be a little less
+DIFFERENT = 0.01  # of all sentences: fewer outputs than that shall not be the reference's
+CHANCE = 0.05  # of seeing so few among the sentences that it is measured on, if it were as many
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Outputs beyond the width of the beam, and for which share of the sentences they suffice."""
+    """Outputs beyond the width of the beam, and of how many sentences the best was found so."""
 
     more: Annotated[int, Field(ge=0, le=max(TRIED))]
     same: Annotated[float, Field(ge=0, le=1)]
@@ -71,10 +73,18 @@ def shortest_wait(
         others = [
             row for row, some in zip(others, found, strict=True) if some[0].tokens != wanted[row]
         ]
-        same = 1 - len(others) / len(sources)
-        if same >= LEAST_SAME:
+        if surely_few(len(others), len(sources)):
             break
-    return Wait(more, same, len(sources))
+    return Wait(more, 1 - len(others) / len(sources), len(sources))
+
+
+def surely_few(different: int, sentences: int) -> bool:
+    """Return whether so few of these sentences show that few of all are different."""
+    so_few = sum(
+        math.comb(sentences, count) * DIFFERENT**count * (1 - DIFFERENT) ** (sentences - count)
+        for count in range(different + 1)
+    )
+    return so_few < CHANCE
 
 
 def known_wait(run: Path | None, model: str, settings: DecodingSettings) -> Wait | None:

@@ -9,13 +9,13 @@ from regard.corpora.pair import SentencePair
 from regard.engines.choice import available_cores, problem_with_ctranslate2
 from regard.engines.conversion import fingerprint
 from regard.engines.ctranslate2_engine import lacking
-from regard.engines.waiting import Wait, known_wait, measure_wait
+from regard.engines.waiting import Wait, known_wait, measure_wait, surely_few
 from regard.recipes.data import Splits
 from regard.recipes.examples import keep_examples
 from regard.recipes.loaded import MOST_PIECES, LoadedTranslator
 from regard.recipes.translate import Trained
 
-SENTENCES = 1_000  # of them, 5 may differ
+SENTENCES = 1_000  # of them, 4 may differ
 
 
 def make_ready(trained: Trained, splits: Splits) -> None:
@@ -40,4 +40,6 @@ def prepare_fast_search(
         return known
     encoded = [model.source_tokenizer.encode(pair.source) for pair in pairs[:SENTENCES]]
     sources = [ids for ids in encoded if 0 < len(ids) <= MOST_PIECES]
-    return measure_wait(model, run, sources, cores=available_cores()) if sources else None
+    if not surely_few(0, len(sources)):  # too few to show anything
+        return None
+    return measure_wait(model, run, sources, cores=available_cores())
