@@ -51,27 +51,30 @@ def read_splits(settings: DataSettings) -> Splits:
 
 def read_valid(settings: DataSettings) -> list[SentencePair]:
     """Return the validation pairs alone, without a look at the others where that can be."""
-    if settings.train and settings.valid:
+    if not settings.train:
+        return _generated(settings.grammar, "valid")
+    if settings.valid:
         return _read(settings.valid, max_words=settings.max_words)
     return read_splits(settings).valid
 
 
 def grammar_splits(settings: GrammarSettings) -> Splits:
     """Return the pairs of the built-in grammar."""
+    train, valid, test = (_generated(settings, split) for split in ("train", "valid", "test"))
+    return Splits(train, valid, test)
+
+
+def _generated(settings: GrammarSettings, split: str) -> list[SentencePair]:
     sizes = {"train": settings.size, "valid": settings.valid_size, "test": settings.test_size}
-    parts = {
-        split: generate(
-            pair=settings.pair,
-            split=split,  # type: ignore[arg-type]
-            size=size,
-            min_words=settings.min_words,
-            max_words=settings.max_words,
-            words=settings.words,
-            seed=settings.seed,
-        )
-        for split, size in sizes.items()
-    }
-    return Splits(**parts)
+    return generate(
+        pair=settings.pair,
+        split=split,  # type: ignore[arg-type]
+        size=sizes[split],
+        min_words=settings.min_words,
+        max_words=settings.max_words,
+        words=settings.words,
+        seed=settings.seed,
+    )
 
 
 def _read(files: Sequence[str], *, max_words: int) -> list[SentencePair]:
