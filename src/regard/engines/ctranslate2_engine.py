@@ -266,8 +266,8 @@ def wait_key(settings: DecodingSettings) -> tuple[int, float]:
 def shared_out(lengths: Sequence[int], *, workers: int, most: int) -> list[list[int]]:
     """Return rows in batches, the longest first, as many batches for each worker.
 
-    They have at most so many rows on average, and each is about as much work: a sentence is work
-    by its length, and half of the work there is would be the same for any length.
+    They have at most so many rows on average, and each is about as much work: half of all work goes
+    by the lengths of the sentences, half by their number.
     """
     array = np.array(lengths)
     needed = max(-(-len(array) // most), -(-int(array.sum()) // WORKER_TOKENS))

@@ -2,7 +2,7 @@
 
 CTranslate2 ends a search when so many outputs are finished, the reference when no better one can
 come. How many are enough differs between models: of two that were trained alike, English-German
-needed two more than the beam is wide, English-French ten. It is measured when a model is trained.
+needed three more than the beam is wide, English-French ten. It is measured when a model is trained.
 """
 
 from __future__ import annotations
