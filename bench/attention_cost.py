@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
-from regard.attention.sight import Sight
 from regard.pictures.by_length import Panel, draw_by_length
 from result import write_result
 
@@ -88,7 +88,7 @@ def layer_of(kind: str) -> MultiHeadAttention:
 def loss_of(layer: MultiHeadAttention, inputs: Tensor, kind: str) -> Tensor:
     """Return a number that depends on all that the layer gives for these inputs."""
     length = inputs.shape[1]
-    sight = Sight(
+    sight = Visibility(
         target=length,
         source=length,
         dtype=inputs.dtype,

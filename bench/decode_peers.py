@@ -19,7 +19,7 @@ import ctranslate2
 import sentencepiece
 import torch
 
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import padded
 from regard.engines.ctranslate2_engine import INSTRUCTIONS
 from regard.exchange.fairseq_layout import DECODER_LAYER, ENCODER_LAYER

@@ -32,9 +32,10 @@ from statistics import median
 import torch
 
 from decode_peers import Layout, PlainCTranslate2, Search, Translate, hugging_face
-from regard.base.processor import has_idle_avx512
+from regard.compute.device import has_idle_avx512
+from regard.compute.processes import available_cores
 from regard.corpora.lines import read_lines
-from regard.engines.choice import available_cores, choose_engine, layouts
+from regard.engines.choice import choose_engine, layouts
 from regard.engines.conversion import converted
 from regard.engines.ctranslate2_engine import CTranslate2Engine
 from regard.engines.engine import Engine

@@ -19,8 +19,7 @@ from typing import Any
 import torch
 
 from regard.decoding.continuation import Choice, continuation
-from regard.models.build_language_model import build_language_model
-from regard.models.language_model import LanguageModel
+from regard.models.language_model import LanguageModel, build_language_model
 from regard.recipes.catalog import find_recipe
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import expect

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention.edges import Edges
-from regard.attention.features import GraphInput, dense
+from regard.attention.graph import GraphInput, dense
 from regard.models.graph_classifier import build_graph_classifier
 from regard.recipes.graph_data import graph_input, read_graph
 from regard.settings.graph import GraphDataSettings, GraphModelSettings

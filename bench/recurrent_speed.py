@@ -173,10 +173,10 @@ def train_own(given: argparse.Namespace) -> None:
 
     from regard.batching.batch import Example
     from regard.batching.order import BatchOrder, Position, iterate
+    from regard.compute.device import keep_memory
     from regard.models.build import build_translator
     from regard.recipes.objective import batch_loss
     from regard.settings.model import RecurrentSettings
-    from regard.training.allocator import keep_memory
     from regard.training.update import add_gradient, update
 
     keep_memory()

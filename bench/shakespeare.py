@@ -35,8 +35,9 @@ from bare_gpt import bare_gradient
 from regard.batching.order import Position
 from regard.batching.rows import split_rows
 from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
-from regard.models.build_language_model import build_language_model
-from regard.models.summary import parameter_count
+from regard.compute.device import keep_memory
+from regard.models.inspection import parameter_count
+from regard.models.language_model import build_language_model
 from regard.recipes.catalog import find_recipe
 from regard.recipes.pretrain import (
     TrainedLanguageModel,
@@ -50,7 +51,6 @@ from regard.recipes.run import Run
 from regard.recipes.text_data import prepare_text
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import expect
-from regard.training.allocator import keep_memory
 from regard.training.checkpoint import read_state
 from regard.training.crew import Sharing, gradients
 from regard.training.update import AddGradient, update

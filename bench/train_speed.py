@@ -36,9 +36,9 @@ import torch
 from contestants.allocator import ALLOCATOR
 from contestants.pieces import read_pairs, write_pieces, write_vocabulary
 from contestants.protocol import ANSWER, SIZES, VOCABULARY
-from regard.base.processor import has_idle_avx512
-from regard.base.products import product
 from regard.base.shapes import Tensor
+from regard.compute.device import has_idle_avx512
+from regard.compute.linear import product
 from regard.corpora.lines import read_lines
 from regard.text.build import train_tokenizer
 from result import write_result

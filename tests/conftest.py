@@ -87,7 +87,7 @@ def random_transformer_run(
 
     Nobody may change it.
     """
-    from regard.base.specials import BEGIN, END, PAD
+    from regard.base.special_tokens import BEGIN, END, PAD
     from regard.corpora.parallel import read_pairs
     from regard.models.build import build_translator
     from regard.recipes.catalog import find_recipe

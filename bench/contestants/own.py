@@ -16,11 +16,11 @@ from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY,
 
 from regard.batching.batch import Batch, Example
 from regard.batching.order import BatchOrder, Position, iterate
+from regard.compute.device import keep_memory
+from regard.compute.processes import processes_for
 from regard.models.build import build_translator
 from regard.recipes.objective import batch_loss
-from regard.recipes.processes import processes_for
 from regard.settings.transformer import TransformerSettings
-from regard.training.allocator import keep_memory
 from regard.training.crew import Sharing, gradients
 from regard.training.update import update
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention.coverage import coverage_penalty
+from regard.attention.lookup import coverage_penalty
 
 ALL = torch.ones(1, 3, dtype=torch.bool)
 

@@ -5,8 +5,15 @@ import torch
 from torch import nn
 
 from regard.attention.edges import Edges
-from regard.attention.features import NodeLinear, SparseFeatures, dense, drop_features
-from regard.attention.graph import EDGE_SCORES, EdgeScore, GraphAttention
+from regard.attention.graph import (
+    EDGE_SCORES,
+    EdgeScore,
+    GraphAttention,
+    NodeLinear,
+    SparseFeatures,
+    dense,
+    drop_features,
+)
 
 NODES, FEATURES, HEADS, DIM = 9, 5, 2, 4
 

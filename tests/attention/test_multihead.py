@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.attention import multihead
-from regard.attention.kernels import fused_attention, plain_attention
-from regard.attention.linear import (
+from regard.attention.efficient import (
     LinearState,
     causal_linear_attention,
     explicit_linear_attention,
     linear_attention,
+    local_attention,
 )
-from regard.attention.local import local_attention
+from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import RelativePositions, Rotary, alibi_slopes
-from regard.attention.sight import Sight
+from regard.compute.kernels import fused_attention, plain_attention
 
 KINDS = ("plain", "relative", "rotary", "alibi", "window", "linear")
 
@@ -34,8 +34,8 @@ def heads_of(seed: int, *, target: int, source: int) -> tuple[Tensor, Tensor, Te
     )
 
 
-def sight_of(target: int, source: int, **options: object) -> Sight:
-    return Sight(  # type: ignore[arg-type]
+def sight_of(target: int, source: int, **options: object) -> Visibility:
+    return Visibility(  # type: ignore[arg-type]
         target=target, source=source, dtype=torch.float32, device=torch.device("cpu"), **options
     )
 

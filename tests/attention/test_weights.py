@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention.weights import attend, masked_softmax
+from regard.attention.lookup import attend, masked_softmax
 
 ROWS = st.lists(st.tuples(st.floats(-1e4, 1e4, width=32), st.booleans()), min_size=1, max_size=12)
 

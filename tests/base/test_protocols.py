@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.protocols import StepDecoder, Tokenizer
-from regard.base.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.models.build import build_translator
 from regard.settings.model import RecurrentSettings
 from regard.text.build import Kind, load_tokenizer, train_tokenizer

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import Example, collate, encode_pairs
 from regard.corpora.pair import SentencePair
 from regard.text.character import CharacterTokenizer

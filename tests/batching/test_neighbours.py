@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.attention.edges import Edges
-from regard.attention.features import GraphInput, SparseFeatures, dense
+from regard.attention.graph import GraphInput, SparseFeatures, dense
 from regard.batching.neighbours import NodeBatch, iterate_nodes, sample_batch
 from regard.batching.order import Position
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.base.specials import BEGIN, END, PAD, UNKNOWN
+from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.batching.batch import Example, collate
 from regard.batching.word_dropout import drop_words
 

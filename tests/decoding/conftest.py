@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.base.results import Encoded, Step
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.length_penalty import LengthPenalty
 
 VOCAB = 7  # four special symbols and three letters

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.candidates import IMPOSSIBLE, next_log_probabilities
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.greedy import greedy_search
 from regard.decoding.length_penalty import LengthPenalty
 from regard.decoding.rules import Rules

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from regard.base.errors import SettingsError
+from regard.compute.processes import available_cores
 from regard.engines import choice
-from regard.engines.choice import available_cores, choose_engine, layouts
+from regard.engines.choice import choose_engine, layouts
 from regard.engines.conversion import converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
@@ -114,7 +115,7 @@ def test_torch_has_a_process_a_core(
     possible: bool,
     kind: type[Engine],
 ) -> None:
-    monkeypatch.setattr(choice, "CAN_HAVE_HELPERS", possible)
+    monkeypatch.setattr(choice, "CAN_FORK", possible)
     monkeypatch.setattr(choice, "available_cores", lambda: cores)
     assert type(choose_engine(loaded, engine="torch")) is kind
 

@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from regard.base.errors import SettingsError
-from regard.base.specials import BEGIN, END
+from regard.base.special_tokens import BEGIN, END
 from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
 from regard.decoding.spelling import Spelling
 from regard.engines.engine import Engine

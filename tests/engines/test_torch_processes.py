@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.base.helpers import CAN_HAVE_HELPERS
+from regard.compute.processes import CAN_FORK
 from regard.decoding.constraints import Constraints
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
@@ -20,7 +20,7 @@ from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.transformer import TransformerSettings
 
-pytestmark = pytest.mark.skipif(not CAN_HAVE_HELPERS, reason="helpers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="helpers need Linux and no GPU")
 RANDOM = Random(1)
 SOURCES = [[RANDOM.randrange(4, 20) for _ in range(RANDOM.randint(1, 9))] for _ in range(17)]
 

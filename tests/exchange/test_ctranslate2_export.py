@@ -10,7 +10,7 @@ import torch
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.base.specials import BEGIN, END, SPECIALS
+from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.exchange.ctranslate2_export import (
     read_export_record,
     require_exportable,

@@ -5,7 +5,7 @@ import torch
 
 from regard.base.errors import RunError
 from regard.exchange.fairseq_layout import fill_translator
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TransformerPlan
 
 PLAN = {"layers": 1, "decoder_layers": 1, "model_dim": 8, "heads": 2, "feed_forward": 8}
 

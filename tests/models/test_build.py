@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
 from regard.models.build import TRANSLATORS, build_translator
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.settings.model import RecurrentSettings
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.base.errors import SettingsError
-from regard.models.build_forecaster import build_forecaster
-from regard.models.summary import layer_table
+from regard.models.forecaster import build_forecaster
+from regard.models.inspection import layer_table
 from regard.settings.forecast import ForecasterSettings
 
 

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from regard.attention.edges import Edges
-from regard.attention.features import GraphInput
+from regard.attention.graph import GraphInput
 from regard.base.errors import SettingsError
-from regard.models.graph_classifier import build_graph_classifier
-from regard.models.graph_layers import MessagePassing, symmetric_weights
-from regard.models.summary import parameter_count
+from regard.models.graph_classifier import MessagePassing, build_graph_classifier, symmetric_weights
+from regard.models.inspection import parameter_count
 from regard.settings.graph import GraphModelSettings
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.base.errors import RegardError, SettingsError
-from regard.models.build_language_model import build_language_model
-from regard.models.language_model import LanguageModel
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
+from regard.models.language_model import LanguageModel, build_language_model
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.read import validate
 

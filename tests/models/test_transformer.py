@@ -4,9 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from regard.models.build import TRANSLATORS, build_translator
-from regard.models.summary import layer_table
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
+from regard.models.inspection import layer_table
 from regard.recipes.catalog import find_recipe
 from regard.settings.schema import expect
 from regard.settings.transformer import TransformerSettings

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from regard.base.specials import END, UNKNOWN
+from regard.base.special_tokens import END, UNKNOWN
 from regard.batching.batch import padded
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
 from regard.exchange.fairseq_layout import fill_translator
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TransformerPlan
 
 # Their <s>, <pad>, </s>, <unk> in our order; their decoder begins with the end mark.
 SPECIALS = [1, 3, 2, 2]

@@ -8,7 +8,7 @@ import torch
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
 from regard.exchange.fairseq_layout import fill_translator
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TransformerPlan
 
 transformers = pytest.importorskip("transformers")
 

@@ -9,7 +9,7 @@ import torch
 os.environ["KERAS_BACKEND"] = "torch"  # before Keras is imported: it reads it once
 
 from regard.models.build import build_translator
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.models.translator import Translator
 from regard.recipes.catalog import find_recipe
 from regard.recurrent.cells import CellWeights

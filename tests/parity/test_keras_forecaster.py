@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from regard.models.build_forecaster import build_forecaster
-from regard.models.forecaster import Forecaster
-from regard.models.summary import parameter_count
+from regard.models.forecaster import Forecaster, build_forecaster
+from regard.models.inspection import parameter_count
 from regard.recipes.series import read_windows
 from regard.settings.forecast import ForecasterSettings, SeriesSettings
 

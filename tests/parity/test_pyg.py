@@ -10,7 +10,7 @@ import torch
 
 from regard.attention.edges import Edges
 from regard.attention.graph import GraphAttention
-from regard.models.graph_layers import GraphConvolution
+from regard.models.graph_classifier import GraphConvolution
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.results import Encoded
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TransformerPlan
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.attention.coverage import coverage_penalty
+from regard.attention.lookup import coverage_penalty
 from regard.batching.batch import Example, collate
 from regard.models.build import build_translator
 from regard.recipes.translate import batch_loss

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from regard.base.errors import DataError, RunError, SettingsError
-from regard.models.adapters import LowRank, add_adapters, merge_adapters
-from regard.models.build_language_model import build_language_model
+from regard.models.language_model import build_language_model
+from regard.models.text_classifier import LowRank, add_adapters, merge_adapters
 from regard.recipes.catalog import find_recipe
 from regard.recipes.finetune import (
     begin_with,

@@ -8,7 +8,7 @@ import torch
 
 from regard.base.errors import RunError, SettingsError
 from regard.exchange.gpt2 import Gpt2, write_gpt2
-from regard.models.build_language_model import build_language_model
+from regard.models.language_model import build_language_model
 from regard.recipes.gpt2 import export_gpt2, import_gpt2
 from regard.recipes.run import Run
 from regard.settings.language_model import CausalTransformerSettings, LanguageModelRecipe

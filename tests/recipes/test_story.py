@@ -6,7 +6,7 @@ import pytest
 
 from regard.base.errors import SettingsError
 from regard.models.build import build_translator
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recipes.story import BUILT_IN, CHAPTERS, FROM_FILES, story_recipes, story_runs
 from regard.settings.transformer import TransformerSettings
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import regard
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recipes.summary import summarise_recipe, summarise_run
 from regard.settings.model import RecurrentSettings
 from regard.settings.translation import TokenizerSettings, TranslationRecipe

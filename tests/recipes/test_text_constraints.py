@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from regard.base.errors import RegardError, SettingsError
-from regard.base.specials import UNKNOWN
+from regard.base.special_tokens import UNKNOWN
 from regard.batching.batch import Example
 from regard.decoding.constraints import ImpossibleConstraintsError
 from regard.models.build import build_translator

@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from regard.compute import device as precision
 from regard.recipes.catalog import find_recipe
 from regard.recipes.resume import open_run
 from regard.recipes.translate import train_translator
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
-from regard.training import precision
 
 SMALL = [
     "model.layers=1",

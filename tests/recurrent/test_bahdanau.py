@@ -7,10 +7,9 @@ from torch import nn
 from regard.attention.lookup import Lookup
 from regard.attention.scores import AdditiveScore
 from regard.base.results import Encoded
-from regard.recurrent.bahdanau import BahdanauDecoder
 from regard.recurrent.cells import CELLS, RecurrentStack
+from regard.recurrent.decoders import BahdanauDecoder, DecoderState
 from regard.recurrent.equations import step
-from regard.recurrent.state import DecoderState
 
 TOKENS = torch.tensor([[2, 4, 5], [2, 6, 7]])
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recurrent.cells import CELLS, RecurrentStack
 
 SHAPES = list(itertools.product(CELLS, [1, 2], [False, True]))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.attention.masks import padding_mask
-from regard.base.specials import PAD
+from regard.base.special_tokens import PAD
 from regard.recurrent.cells import CELLS, RecurrentStack
 from regard.recurrent.encoder import RecurrentEncoder
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.recurrent.cells import CELLS, RecurrentStack
 from regard.recurrent.equations import EQUATIONS, step
-from regard.recurrent.steps import STEPS, read_steps
+from regard.recurrent.kernels import STEPS, read_steps
 
 
 def stack(kind: str, *, bidirectional: bool = False) -> RecurrentStack:

@@ -8,7 +8,7 @@ from regard.attention.lookup import Lookup
 from regard.attention.scores import DotScore
 from regard.base.results import Encoded
 from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.luong import LuongDecoder
+from regard.recurrent.decoders import LuongDecoder
 
 
 def decoder(*, attends: bool) -> LuongDecoder:

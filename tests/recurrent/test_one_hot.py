@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.recurrent.one_hot import OneHot
+from regard.recurrent.encoder import OneHot
 
 
 def test_symbols_become_rows_of_the_identity() -> None:

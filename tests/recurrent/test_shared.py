@@ -8,7 +8,7 @@ import torch
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.shared import share_recurrence
+from regard.recurrent.encoder import share_recurrence
 from regard.settings.model import RecurrentSettings
 
 SOURCE, TARGET = torch.tensor([[4, 5, 6]]), torch.tensor([[2, 7, 4]])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.base.specials import BEGIN, END, PAD, UNKNOWN
+from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.text.character import CharacterTokenizer
 
 

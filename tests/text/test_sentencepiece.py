@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RunError, SettingsError
-from regard.base.specials import BEGIN, END, PAD, UNKNOWN
+from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
 
 CORPUS = [

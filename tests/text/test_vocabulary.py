@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.base.specials import SPECIALS, UNKNOWN
+from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.text.vocabulary import Vocabulary
 
 

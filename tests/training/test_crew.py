@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from regard.base.errors import RunError
-from regard.base.helpers import CAN_HAVE_HELPERS
 from regard.batching.batch import Batch, Example, collate
+from regard.compute.processes import CAN_FORK
 from regard.models.build import build_translator
 from regard.recipes.objective import batch_loss
 from regard.settings.transformer import TransformerSettings
 from regard.training.crew import Sharing, gradients
 from regard.training.loss import LossSum
 
-pytestmark = pytest.mark.skipif(not CAN_HAVE_HELPERS, reason="helpers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="helpers need Linux and no GPU")
 VOCAB = 20
 SENTENCES = [
     Example(tuple(range(4, 4 + length)), tuple(range(5, 6 + length // 2)))

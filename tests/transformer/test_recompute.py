@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.base.errors import SettingsError
-from regard.models.transformer import TransformerPlan
-from regard.transformer.recompute import recompute_layers
+from regard.models.build import TransformerPlan
+from regard.transformer.layers import recompute_layers
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "post-norm": {},

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from regard.attention.masks import memory_penalties
 from regard.attention.multihead import MultiHeadAttention
-from regard.attention.sight import memory_penalties
-from regard.transformer.shared_memory import look_across, owners_of
+from regard.transformer.decoder import cross_attend, owners_of
 
 # Name of the case: the rows that are kept, the sentences (None: all) and the width they then have.
 CASES: dict[str, tuple[list[int], list[int] | None, int]] = {
@@ -35,7 +35,7 @@ def test_one_memory_for_many_rows_is_like_a_copy_for_each(width: int, with_weigh
     penalties = memory_penalties(mask, dtype=torch.float32)
     memory = attention.memory(torch.randn(2, 3, 8))
     inputs = torch.randn(2 * width, 1, 8)
-    found = look_across(attention, inputs, memory, penalties, with_weights=with_weights)
+    found = cross_attend(attention, inputs, memory, penalties, with_weights=with_weights)
     assert penalties is not None
     copies = type(memory)(*(part.repeat_interleave(width, 0) for part in memory))
     wanted = attention.across(

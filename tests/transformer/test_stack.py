@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.base.errors import RegardError, SettingsError
-from regard.models.transformer import TransformerPlan
+from regard.models.build import TransformerPlan
 from regard.models.translator import Translator
 
 OPTIONS: dict[str, dict[str, Any]] = {

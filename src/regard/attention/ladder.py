@@ -20,9 +20,9 @@ from functools import partial
 import torch
 from torch import nn
 
+from regard.attention.lookup import masked_softmax
 from regard.attention.masks import causal_mask
 from regard.attention.positions import LearnedPositions, Sinusoids
-from regard.attention.weights import masked_softmax
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Tensor
 

@@ -4,13 +4,46 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import nn
 
-from regard.attention.repeated import repeated
 from regard.attention.scores import Score
-from regard.attention.weights import attend
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.shared_product import shared, weighted_sum
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch source"], mask: Bool[Tensor, "*mask_batch source"]
+) -> Float[Tensor, "*batch source"]:
+    """Return weights that sum to one over the positions that may be attended to.
+
+    A row in which nothing may be attended to has weights of zero, never NaN.
+    """
+    lowest = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+
+
+def attend(
+    scores: Float[Tensor, "batch *heads target source"],
+    *,
+    values: Float[Tensor, "batch source value_dim"],
+    mask: Bool[Tensor, "batch source"],
+    with_weights: bool = False,
+) -> Attended:
+    """Return c_i = sum_j alpha_ij h_j with alpha = softmax(e) (Bahdanau et al. 2015, eq. 5-6).
+
+    Several heads share the width of the values among them; the weights returned are their mean.
+    """
+    if scores.dim() == 3:
+        weights = masked_softmax(scores, mask[:, None, :])
+        return Attended(weighted_sum(weights, values), weights if with_weights else None)
+    weights = masked_softmax(scores, mask[:, None, None, :])
+    batch, source, _ = values.shape
+    split = values.view(batch, source, scores.shape[1], -1).transpose(1, 2)
+    context = (weights @ split).transpose(1, 2).flatten(2)  # [batch, target, value_dim]
+    return Attended(context, weights.mean(dim=1) if with_weights else None)
 
 
 class Memory(NamedTuple):
@@ -26,7 +59,7 @@ class Memory(NamedTuple):
 
     def repeated(self) -> Memory:
         """Return the same memory for a loop of many lookups, which then train faster."""
-        return Memory(repeated(self.keys), repeated(self.values), self.mask)
+        return Memory(shared(self.keys), shared(self.values), self.mask)
 
 
 class Lookup(nn.Module):
@@ -57,3 +90,15 @@ class Lookup(nn.Module):
         """Return a context for each query, and the weights behind it if asked."""
         scores = self.score(query, memory.keys)
         return attend(scores, values=memory.values, mask=memory.mask, with_weights=with_weights)
+
+
+def coverage_penalty(
+    weights: Float[Tensor, "batch target source"], mask: Bool[Tensor, "batch target"]
+) -> Float[Tensor, ""]:
+    """Return sum_ij min(alpha_ij, sum_{k<i} alpha_kj) over real targets (See et al. 2017, eq. 12).
+
+    It is zero if no two target positions look at the same source position.
+    """
+    before = weights.cumsum(dim=1) - weights  # sum_{k<i} alpha_kj
+    overlap = weights.minimum(before).sum(dim=2)  # [batch, target]
+    return (overlap * mask).sum()

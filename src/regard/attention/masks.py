@@ -1,10 +1,14 @@
-"""Masks: boolean, True = may attend."""
+"""Masks (boolean, True = may attend), and what each query of self-attention may see."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import torch
 
-from regard.base.shapes import Bool, Int, Tensor
+from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import uses_hand_kernels
 
 
 def padding_mask(lengths: Int[Tensor, "batch"], *, size: int) -> Bool[Tensor, "batch {size}"]:
@@ -16,3 +20,112 @@ def padding_mask(lengths: Int[Tensor, "batch"], *, size: int) -> Bool[Tensor, "b
 def causal_mask(size: int) -> Bool[Tensor, "{size} {size}"]:
     """Return the mask by which position t attends to positions up to t: the future never leaks."""
     return torch.ones(size, size, dtype=torch.bool).tril()
+
+
+def forbidden(dtype: torch.dtype) -> float:
+    """Return what is added to a score that must get no weight.
+
+    A quarter of the lowest number: its exponential is zero, and the sum of two is finite.
+    """
+    return torch.finfo(dtype).min / 4
+
+
+def penalties_of(mask: Bool[Tensor, "*shape"], *, dtype: torch.dtype) -> Float[Tensor, "*shape"]:
+    """Return what to add to scores: zero where the mask allows, else what leaves no weight."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
+        ~mask, forbidden(dtype)
+    )
+
+
+def memory_penalties(
+    mask: Bool[Tensor, "batch source"], *, dtype: torch.dtype
+) -> Float[Tensor, "batch 1 1 source"] | None:
+    """Return the penalties of padding, for all heads and queries; None without padding."""
+    if uses_hand_kernels(mask) and bool(mask.all()):  # elsewhere asking would cost a pause
+        return None
+    return penalties_of(mask, dtype=dtype)[:, None, None, :]
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Which keys each query may see, for `target` queries at the end of `source` keys.
+
+    Queries are the last of the positions that the keys cover, so one description serves a whole
+    sentence and a cached step alike.
+    """
+
+    target: int
+    source: int
+    dtype: torch.dtype
+    device: torch.device
+    real: Bool[Tensor, "batch source"] | None = None
+    """Which keys are no padding; None if all are real."""
+    causal: bool = False
+    window: int | None = None
+    """The greatest distance that is seen; None for no limit."""
+    slopes: Float[Tensor, "heads"] | None = None
+    """How steeply scores fall with distance, for each head (ALiBi)."""
+
+    @classmethod
+    def back(
+        cls,
+        features: Float[Tensor, "batch target model_dim"],
+        *,
+        read: int,
+        window: int | None,
+        slopes: Float[Tensor, "heads"] | None,
+    ) -> Visibility:
+        """Return the view of positions that see themselves and what was read before them."""
+        target = features.shape[1]
+        return cls(
+            target=target,
+            source=(read if window is None else min(read, window)) + target,
+            causal=True,
+            window=window,
+            slopes=slopes,
+            dtype=features.dtype,
+            device=features.device,
+        )
+
+    @cached_property
+    def distances(self) -> Int[Tensor, "target source"]:
+        """Return the position of each key minus that of each query."""
+        keys = torch.arange(self.source, device=self.device) - (self.source - self.target)
+        return keys[None, :] - torch.arange(self.target, device=self.device)[:, None]
+
+    @cached_property
+    def penalties(self) -> Float[Tensor, "..."] | None:
+        """Return what is added to scores, broadcast over [batch, heads, target, source]."""
+        parts = []
+        if self.real is not None:
+            padding = memory_penalties(self.real, dtype=self.dtype)
+            parts += [] if padding is None else [padding]
+        if self.hides_places:
+            parts.append(penalties_of(self.near, dtype=self.dtype))
+        if self.slopes is not None:
+            away = self.distances.abs().to(self.dtype)
+            parts.append(-self.slopes.to(away)[:, None, None] * away)
+        return sum(parts[1:], parts[0]) if parts else None
+
+    @property
+    def causal_only(self) -> bool:
+        """Return whether nothing but the future is hidden, from first key to last."""
+        padded = self.real is not None and not bool(self.real.all())
+        plain = self.window is None and self.slopes is None and not padded
+        return self.causal and plain and self.target == self.source
+
+    @property
+    def hides_places(self) -> bool:
+        """Return whether order or distance hides any key from any query."""
+        later = self.causal and self.target > 1
+        return later or (self.window is not None and self.source > self.window + 1)
+
+    @property
+    def near(self) -> Bool[Tensor, "target source"]:
+        """Return which keys order and distance let each query see."""
+        seen = torch.ones_like(self.distances, dtype=torch.bool)
+        if self.causal:
+            seen &= self.distances <= 0
+        if self.window is not None:
+            seen &= self.distances.abs() <= self.window
+        return seen

@@ -10,23 +10,21 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.by_hand import by_hand
-from regard.attention.dropout import Dropout
-from regard.attention.kernels import fused_attention, plain_attention
-from regard.attention.linear import (
+from regard.attention.efficient import (
     LinearState,
     causal_linear_attention,
     explicit_linear_attention,
     linear_attention,
+    local_attention,
 )
-from regard.attention.local import local_attention
+from regard.attention.masks import Visibility
 from regard.attention.positions import RelativePositions, Rotary
-from regard.attention.short import short_attention
-from regard.attention.sight import Sight
-from regard.attention.split import split_heads
-from regard.base.products import Linear, linear
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
+from regard.compute.device import uses_hand_kernels
+from regard.compute.dropout import Dropout
+from regard.compute.kernels import fused_attention, plain_attention, short_attention, split_heads
+from regard.compute.linear import Linear, linear
 
 # From so many keys on, torch's fused kernel is faster on a CPU than batched products: where no
 # gradient is wanted, and where one is.
@@ -80,7 +78,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         inputs: Float[Tensor, "batch target model_dim"],
-        sight: Sight,
+        sight: Visibility,
         *,
         past: Past | None = None,
         start: int = 0,
@@ -129,7 +127,7 @@ class MultiHeadAttention(nn.Module):
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
-        self, query: Tensor, keys: Tensor, values: Tensor, sight: Sight, *, with_weights: bool
+        self, query: Tensor, keys: Tensor, values: Tensor, sight: Visibility, *, with_weights: bool
     ) -> Attended:
         """Choose the kernel for this shape."""
         if self.linear:
@@ -168,7 +166,7 @@ class MultiHeadAttention(nn.Module):
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
     ) -> Attended:
         """Attend by batched products; on a CPU with the gradient by hand."""
-        if not by_hand(query) or torch.is_autocast_enabled("cpu"):
+        if not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
             found = plain_attention(query, keys, values, penalties=penalties, dropout=self._drop)
             return Attended(found.context, None)
         share = self.dropout.p if self._drops else 0.0
@@ -204,7 +202,7 @@ def _is_long(target: int, source: int) -> bool:
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
 
 
-def _is_local(sight: Sight) -> bool:
+def _is_local(sight: Visibility) -> bool:
     """Return whether a window is worth its own kernel here; it reads whole sequences only."""
     return (
         sight.window is not None

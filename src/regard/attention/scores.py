@@ -13,8 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from regard.attention.repeated import product
 from regard.base.shapes import Float, Tensor
+from regard.compute.shared_product import shared_product
 
 
 class Score(nn.Module):
@@ -66,7 +66,7 @@ class DotScore(Score):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return h^T s."""
-        return product(query, keys)
+        return shared_product(query, keys)
 
 
 class ScaledDotScore(DotScore):
@@ -98,7 +98,7 @@ class BilinearScore(Score):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return h^T W s."""
-        return product(query, keys)
+        return shared_product(query, keys)
 
 
 class AdditiveScore(Score):
@@ -157,7 +157,7 @@ class ParameterisedScore(Score):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return (W^k h)^T (W^q s)."""
-        return product(query, keys)
+        return shared_product(query, keys)
 
 
 class MultiHeadScore(Score):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from regard.base.shapes import Bool, Int, Tensor
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.rows import split_rows
 from regard.corpora.pair import SentencePair
 

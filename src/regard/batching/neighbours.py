@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.attention.edges import Edges
-from regard.attention.features import Features, GraphInput, SparseFeatures
+from regard.attention.graph import Features, GraphInput, SparseFeatures
 from regard.base.shapes import Float, Int, Tensor
 from regard.batching.order import Position
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from regard.base.shapes import Int, Tensor
-from regard.base.specials import SPECIALS, UNKNOWN
+from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.batching.batch import Batch
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
-from regard.models.build_forecaster import build_forecaster
-from regard.models.summary import LayerRow, layer_table
+from regard.models.forecaster import build_forecaster
+from regard.models.inspection import LayerRow, layer_table
 from regard.recipes.forecast import (
     TrainedForecaster,
     load_forecaster,

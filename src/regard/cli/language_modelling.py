@@ -9,8 +9,8 @@ from rich.console import Console
 
 from regard.base.errors import RegardError
 from regard.cli.display import TrainingDisplay, waiting
-from regard.models.build_language_model import build_language_model
-from regard.models.summary import LayerRow, layer_table
+from regard.models.inspection import LayerRow, layer_table
+from regard.models.language_model import build_language_model
 from regard.recipes.language_model_report import report_language_model
 from regard.recipes.loaded_language_model import load_language_model
 from regard.recipes.pretrain import SAMPLES, prepare, train_language_model

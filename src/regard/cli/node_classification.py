@@ -12,7 +12,7 @@ from rich.console import Console
 from regard.base.errors import SettingsError
 from regard.cli.display import TrainingDisplay
 from regard.models.graph_classifier import build_graph_classifier
-from regard.models.summary import LayerRow, layer_table
+from regard.models.inspection import LayerRow, layer_table
 from regard.recipes.classify_nodes import (
     load_node_classifier,
     train_node_classifier,

@@ -14,7 +14,7 @@ from regard.cli.options import AsJson, Overrides, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from regard.models.summary import LayerRow
+    from regard.models.inspection import LayerRow
 
 
 def summary(

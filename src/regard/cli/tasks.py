@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 from regard.settings.suggest import require_known
 
 if TYPE_CHECKING:
-    from regard.models.summary import LayerRow
+    from regard.models.inspection import LayerRow
     from regard.settings.schema import Recipe
 
 MODULES = {

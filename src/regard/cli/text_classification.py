@@ -10,7 +10,7 @@ from rich.console import Console
 from regard.base.errors import RegardError
 from regard.batching.order import BatchOrder
 from regard.cli.display import TrainingDisplay
-from regard.models.summary import LayerRow, layer_table
+from regard.models.inspection import LayerRow, layer_table
 from regard.recipes.classifier_report import report_text_classifier
 from regard.recipes.finetune import TrainedTextClassifier, begin_with, train_text_classifier
 from regard.recipes.labelled_data import LabelledSplits, read_labelled_splits

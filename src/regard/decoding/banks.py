@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from regard.base.shapes import Float, Int, Tensor
-from regard.base.specials import END, PAD
+from regard.base.special_tokens import END, PAD
 from regard.decoding.candidates import IMPOSSIBLE
 from regard.decoding.choose import Chosen, continuations, counting
 from regard.decoding.constrained import Constrained, Standing

@@ -17,7 +17,7 @@ import torch
 from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Int, Tensor
-from regard.base.specials import BEGIN
+from regard.base.special_tokens import BEGIN
 from regard.decoding.banks import choose_by_bank
 from regard.decoding.choose import Chosen, choose, choose_diverse
 from regard.decoding.finished import Finished

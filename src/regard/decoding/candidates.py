@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from regard.base.shapes import Bool, Float, Tensor
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 
 IMPOSSIBLE = float("-inf")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from regard.base.shapes import Float, Int, Tensor
-from regard.base.specials import END
+from regard.base.special_tokens import END
 from regard.decoding.candidates import IMPOSSIBLE
 from regard.decoding.top import top_of_rows
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.candidates import IMPOSSIBLE
 from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
 from regard.decoding.phrases import MOST_PHRASES, PhraseMatcher

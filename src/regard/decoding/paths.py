@@ -10,7 +10,7 @@ import torch
 from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Int, Tensor
-from regard.base.specials import BEGIN, END
+from regard.base.special_tokens import BEGIN, END
 from regard.decoding.candidates import IMPOSSIBLE
 from regard.decoding.length_penalty import LengthPenalty
 from regard.decoding.rules import Rules

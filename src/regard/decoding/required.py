@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.base.specials import END, PAD
+from regard.base.special_tokens import END, PAD
 from regard.decoding.candidates import IMPOSSIBLE
 from regard.decoding.constraints import Constraints
 from regard.decoding.phrases import PhraseMatcher

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.base.specials import END
+from regard.base.special_tokens import END
 from regard.decoding.candidates import IMPOSSIBLE, next_log_probabilities
 from regard.decoding.constrained import Constrained, Standing
 from regard.decoding.filters import penalise_repetition

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.base.errors import SettingsError
 from regard.base.shapes import Bool, Int, Tensor
-from regard.base.specials import END
+from regard.base.special_tokens import END
 from regard.decoding.letters import DEAD, LetterAutomaton, is_word_letter
 
 # Of all states and symbols together: above it, the table would take gigabytes.

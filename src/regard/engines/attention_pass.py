@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from regard.base.shapes import Float, Tensor
-from regard.base.specials import BEGIN, END
+from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import padded
 from regard.batching.buckets import sorted_batches
 from regard.models.translator import Translator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
-from regard.base.helpers import CAN_HAVE_HELPERS
+from regard.compute.processes import CAN_FORK, available_cores
 from regard.engines.conversion import TranslatorParts, converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, wait_key
 from regard.engines.engine import Engine
@@ -29,7 +28,6 @@ from regard.settings.decoding import DecodingSettings
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
 Report = Callable[[str], None]
-
 CHOICES = "choice.json"
 # The sample: enough for a picture of the speed, and done in a second or two.
 SENTENCES, TORCH_SENTENCES, SOURCE, TARGET = 32, 8, 15, 15
@@ -83,15 +81,8 @@ def choose_engine(
 def _torch(translator: TranslatorParts, cores: int) -> Engine:
     """Return the engine that has everything, with a process a core where that can be."""
     engine = TorchEngine(translator.model)
-    processes = min(cores, MOST_PROCESSES) if CAN_HAVE_HELPERS else 1
+    processes = min(cores, MOST_PROCESSES) if CAN_FORK else 1
     return TorchProcesses(engine, processes=processes) if processes > 1 else engine
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def layouts(cores: int) -> list[Threads]:

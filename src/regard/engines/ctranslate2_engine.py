@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from regard.base.processor import has_idle_avx512
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
+from regard.compute.device import has_idle_avx512
 from regard.decoding.constraints import Constraints
 from regard.engines.attention_pass import attention_over
 from regard.engines.torch_engine import TorchEngine

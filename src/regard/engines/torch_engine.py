@@ -8,8 +8,9 @@ from typing import Any
 from regard.base.errors import SettingsError
 from regard.base.results import Hypothesis
 from regard.base.shapes import Int, Tensor
-from regard.base.specials import END
+from regard.base.special_tokens import END
 from regard.batching.batch import padded
+from regard.compute.device import keep_memory
 from regard.decoding.beam import beam_search
 from regard.decoding.constrained import Constrained
 from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
@@ -20,7 +21,6 @@ from regard.decoding.rules import Rules
 from regard.decoding.sampling import sample
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
-from regard.training.allocator import keep_memory
 
 # A beam needs a place for every symbol of what is required, but not without end.
 WIDEST_FOR_REQUIRED = 64

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from regard.base.helpers import Helper, HelperLostError, threads
 from regard.base.results import Hypothesis
+from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
 from regard.decoding.constraints import Constraints
 from regard.engines.torch_engine import TorchEngine
 from regard.settings.decoding import DecodingSettings
@@ -30,7 +30,7 @@ class TorchProcesses:
     def __init__(self, engine: TorchEngine, *, processes: int):
         self.engine = engine
         self.batch_tokens = engine.batch_tokens * processes
-        self._helpers = [Helper(self._help) for _ in range(processes - 1)]
+        self._helpers = [WorkerProcess(self._help) for _ in range(processes - 1)]
 
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
@@ -76,12 +76,12 @@ class TorchProcesses:
         busy = self._helpers[: processes - 1]
         parts: list[list[list[Hypothesis]] | None] = []
         try:
-            with threads(1):
+            with using_threads(1):
                 for number, helper in enumerate(busy, start=1):
                     helper.ask(_Question(sources[number::processes], settings, n_best))
                 own = self._help(_Question(sources[::processes], settings, n_best))
                 parts = [own, *(helper.hear() for helper in busy)]
-        except HelperLostError:
+        except WorkerLostError:
             self.close()
             return None
         found: list[list[Hypothesis]] = [[] for _ in sources]

@@ -14,7 +14,7 @@ import sentencepiece
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.base.specials import SPECIALS
+from regard.base.special_tokens import SPECIALS
 from regard.exchange.export_page import export_page
 from regard.models.translator import Translator
 from regard.settings.model import RecurrentSettings

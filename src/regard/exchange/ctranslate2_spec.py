@@ -15,8 +15,7 @@ from regard.base.shapes import Float, Tensor
 from regard.models.translator import Translator
 from regard.settings.model import RecurrentSettings
 from regard.settings.transformer import TransformerSettings
-from regard.transformer.block import FeedForward, Residual
-from regard.transformer.embedded import Embedded
+from regard.transformer.layers import Embedded, FeedForward, Residual
 
 ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,

@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.shapes import Tensor
-from regard.models.build_language_model import build_language_model
-from regard.models.language_model import LanguageModel
+from regard.models.language_model import LanguageModel, build_language_model
 from regard.settings.language_model import CausalTransformerSettings
 from regard.settings.read import validate
 from regard.text.byte_bpe import ByteBpeTokenizer

@@ -3,25 +3,203 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from regard.attention.lookup import Lookup
+from regard.attention.multihead import MultiHeadAttention
+from regard.attention.positions import (
+    LearnedPositions,
+    RelativePositions,
+    Rotary,
+    Sinusoids,
+    alibi_slopes,
+)
 from regard.attention.scores import SCORES
-from regard.base.products import Linear
-from regard.base.specials import PAD
-from regard.models.transformer import TransformerPlan
+from regard.base.errors import SettingsError
+from regard.base.shapes import Tensor
+from regard.base.special_tokens import PAD
+from regard.compute.linear import Linear
 from regard.models.translator import Translator
-from regard.recurrent.bahdanau import BahdanauDecoder
 from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.encoder import RecurrentEncoder
-from regard.recurrent.luong import LuongDecoder
-from regard.recurrent.one_hot import OneHot
-from regard.recurrent.shared import share_recurrence
+from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
+from regard.recurrent.encoder import OneHot, RecurrentEncoder, share_recurrence
 from regard.settings.model import RecurrentSettings
 from regard.settings.suggest import require_known
 from regard.settings.transformer import TransformerSettings
+from regard.transformer.decoder import DecoderLayer, TransformerDecoder
+from regard.transformer.encoder import ConvolutionalEncoder, ConvolutionalLayer, TransformerEncoder
+from regard.transformer.layers import (
+    NORMS,
+    Embedded,
+    FeedForward,
+    RecurrentUnit,
+    Residual,
+    SelfAttentionLayer,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerPlan:
+    """The sizes and choices of a Transformer; the defaults are the base model of the paper."""
+
+    layers: int = 6
+    decoder_layers: int = 6
+    model_dim: int = 512
+    heads: int = 8
+    feed_forward: int = 2048
+    encoder: str = "attention"
+    decoder: str = "attention"
+    norm_placement: str = "post"
+    norm: str = "layer"
+    activation: str = "relu"
+    positions: str = "sinusoidal"
+    sinusoids: str = "interleaved"
+    sinusoid_offset: int = 0
+    stretched_sinusoids: bool = False
+    max_length: int = 512
+    reach: int = 16
+    kernel: str = "softmax"
+    window: int | None = None
+    convolution_width: int = 3
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    tie: str = "target"
+    scaled_embeddings: bool = True
+    output_bias: bool = False
+    alignment_layer: int = -1
+
+    def translator(self, *, source_vocab: int, target_vocab: int) -> Translator[Any]:
+        """Return a fresh encoder-decoder (Vaswani et al. 2017, figure 1)."""
+        target_table = self._embedding(target_vocab)
+        source_table = self._embedding(source_vocab) if self.tie != "all" else target_table
+        if self.tie == "all" and source_vocab != target_vocab:
+            raise SettingsError(
+                f'model.tie = "all" needs one vocabulary for both languages, but the source has '
+                f'{source_vocab} entries and the target {target_vocab}; use tie = "target".'
+            )
+        return Translator(
+            encoder=self._encoder(source_table),
+            decoder=TransformerDecoder(
+                embedded=self._embedded(target_table),
+                layers=[self._decoder_layer() for _ in range(self.decoder_layers)],
+                norm=self._last_norm(),
+                window=self.window,
+                slopes=self._slopes(),
+                alignment_layer=self.alignment_layer,
+            ),
+            projection=self._projection(target_table),
+        )
+
+    def _encoder(self, table: nn.Embedding) -> nn.Module:
+        if self.encoder == "convolutional":
+            return ConvolutionalEncoder(
+                embedded=self._embedded(table),
+                layers=[
+                    ConvolutionalLayer(
+                        self.model_dim, width=self.convolution_width, dropout=self.dropout
+                    )
+                    for _ in range(self.layers)
+                ],
+            )
+        return TransformerEncoder(
+            embedded=self._embedded(table),
+            layers=[self._self_layer() for _ in range(self.layers)],
+            norm=self._last_norm(),
+            window=self.window,
+            slopes=self._slopes(),
+        )
+
+    def _self_layer(self) -> SelfAttentionLayer:
+        return SelfAttentionLayer(
+            attention=self._self_attention(),
+            around_attention=self._around(),
+            feed_forward=self._feed_forward(),
+            around_feed_forward=self._around(),
+        )
+
+    def _decoder_layer(self) -> DecoderLayer:
+        recurrent = self.decoder == "ssru"
+        return DecoderLayer(
+            own=RecurrentUnit(self.model_dim) if recurrent else self._self_attention(),
+            around_own=self._around(),
+            across=MultiHeadAttention(
+                model_dim=self.model_dim, heads=self.heads, dropout=self.attention_dropout
+            ),
+            around_across=self._around(),
+            feed_forward=self._feed_forward(),
+            around_feed_forward=self._around(),
+        )
+
+    def _self_attention(self) -> MultiHeadAttention:
+        inside: RelativePositions | Rotary | None = None
+        if self.positions == "relative":
+            inside = RelativePositions(self.model_dim // self.heads, reach=self.reach)
+        elif self.positions == "rotary":
+            inside = Rotary(self.model_dim // self.heads)
+        return MultiHeadAttention(
+            model_dim=self.model_dim,
+            heads=self.heads,
+            dropout=self.attention_dropout,
+            positions=inside,
+            linear=self.kernel == "linear",
+        )
+
+    def _feed_forward(self) -> FeedForward:
+        return FeedForward(
+            self.model_dim,
+            hidden=self.feed_forward,
+            activation=self.activation,
+            dropout=self.activation_dropout,
+        )
+
+    def _around(self) -> Residual:
+        return Residual(
+            self.model_dim,
+            norm=self.norm,
+            pre_norm=self.norm_placement == "pre",
+            dropout=self.dropout,
+        )
+
+    def _last_norm(self) -> nn.Module | None:
+        """Return the norm after the last layer, which pre-norm layers leave undone."""
+        return NORMS[self.norm](self.model_dim) if self.norm_placement == "pre" else None
+
+    def _embedded(self, table: nn.Embedding) -> Embedded:
+        places: Sinusoids | LearnedPositions | None = None
+        if self.positions == "sinusoidal":
+            places = Sinusoids(
+                self.model_dim,
+                layout=self.sinusoids,
+                offset=self.sinusoid_offset,
+                stretched=self.stretched_sinusoids,
+            )
+        elif self.positions == "learned":
+            places = LearnedPositions(self.model_dim, max_length=self.max_length)
+        return Embedded(
+            table, positions=places, scaled=self.scaled_embeddings, dropout=self.dropout
+        )
+
+    def _embedding(self, vocab: int) -> nn.Embedding:
+        table = nn.Embedding(vocab, self.model_dim, padding_idx=PAD)
+        nn.init.normal_(table.weight, std=self.model_dim**-0.5)
+        nn.init.zeros_(table.weight[PAD])
+        return table
+
+    def _projection(self, table: nn.Embedding) -> nn.Linear:
+        projection = Linear(self.model_dim, table.num_embeddings, bias=self.output_bias)
+        nn.init.normal_(projection.weight, std=self.model_dim**-0.5)
+        if self.output_bias:
+            nn.init.zeros_(projection.bias)
+        if self.tie != "none":  # Press & Wolf 2017
+            projection.weight = table.weight
+        return projection
+
+    def _slopes(self) -> Tensor | None:
+        return alibi_slopes(self.heads) if self.positions == "alibi" else None
 
 
 def build_translator(

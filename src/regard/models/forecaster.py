@@ -7,10 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.pooling import Pooling, SoftmaxPooling
+from regard.attention.pooling import POOLINGS, Pooling, SoftmaxPooling
 from regard.base.shapes import Float, Tensor
-from regard.models.summary import Wire
-from regard.recurrent.cells import RecurrentStack
+from regard.models.inspection import Wire
+from regard.recurrent.cells import CELLS, RecurrentStack
+from regard.settings.forecast import ForecasterSettings
+from regard.settings.suggest import require_known
 
 
 class Forecast(NamedTuple):
@@ -84,3 +86,18 @@ class Forecaster(nn.Module):
             Wire("attention", f"(batch, {hidden})", "rnn"),
             Wire("dense", f"(batch, {horizon})", "attention"),
         ]
+
+
+def build_forecaster(settings: ForecasterSettings, *, window: int, horizon: int) -> Forecaster:
+    """Return a fresh forecaster in double precision: what it reads may be as small as 1e-251."""
+    require_known(settings.cell, CELLS, what="model.cell")
+    require_known(settings.attention, ["none", *POOLINGS], what="model.attention")
+    attends = settings.attention != "none"
+    hidden = settings.hidden
+    return Forecaster(
+        rnn=RecurrentStack(kind=settings.cell, input_dim=1, hidden=hidden),
+        attention=POOLINGS[settings.attention](time=window, hidden=hidden) if attends else None,
+        dense=nn.Linear(hidden, horizon),
+        squash=settings.output == "tanh",
+        window=window,
+    ).double()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.base.errors import RegardError
-from regard.base.specials import BEGIN, END
+from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import encode_pairs, padded
 from regard.batching.buckets import sorted_batches
 from regard.corpora.pair import SentencePair

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.base.specials import SPECIALS
+from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import collate, encode_pairs
 from regard.corpora.pair import SentencePair
 from regard.recipes.attention_map import END_MARK, AttentionMap

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from regard.base.specials import SPECIALS
+from regard.base.special_tokens import SPECIALS
 from regard.scoring.alignment import Link, best_links, merge_to_words
 
 END_MARK = SPECIALS[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Section, Table, write_report
 from regard.recipes.finetune import TrainedTextClassifier
 from regard.recipes.report_parts import confused, learning, making, minutes

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention.features import GraphInput
+from regard.attention.graph import GraphInput
 from regard.base.errors import RunError, SettingsError
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import Position

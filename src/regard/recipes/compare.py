@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from regard.base.errors import RunError, SettingsError
 from regard.corpora.pair import SentencePair
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recipes.common_test import common_test, require_like
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load

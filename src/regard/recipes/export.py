@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RegardError, SettingsError
+from regard.compute.processes import available_cores
 from regard.corpora.pair import SentencePair
-from regard.engines.choice import available_cores
 from regard.engines.conversion import converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.torch_engine import TorchEngine

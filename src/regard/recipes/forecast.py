@@ -15,8 +15,7 @@ from jaxtyping import Float
 from regard.base.errors import RegardError, RunError
 from regard.batching.order import Position
 from regard.batching.windows import WindowBatch, iterate_windows
-from regard.models.build_forecaster import build_forecaster
-from regard.models.forecaster import Forecast, Forecaster
+from regard.models.forecaster import Forecast, Forecaster, build_forecaster
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.series import Windows, read_windows

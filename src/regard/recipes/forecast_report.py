@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_report
 from regard.recipes.forecast import TrainedForecaster
 from regard.recipes.forecast_picture import trained_svg

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float as FloatArray
 from torch import nn
 
+from regard.attention.lookup import attend
 from regard.attention.scores import SCORES
-from regard.attention.weights import attend
 from regard.base.shapes import Float, Int, Tensor
 from regard.recurrent.cells import CELLS, CellState, RecurrentStack
 from regard.training.schedule import learning_rate

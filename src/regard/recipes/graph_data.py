@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from regard.attention.edges import Edges
-from regard.attention.features import Features, GraphInput, SparseFeatures, dense
+from regard.attention.graph import Features, GraphInput, SparseFeatures, dense
 from regard.base.errors import DataError, SettingsError
 from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch

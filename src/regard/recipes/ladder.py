@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from regard.attention.ladder import RUNGS, Rung
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recipes.recall import RecallModel, RecallTask
 from regard.training.schedule import learning_rate
 

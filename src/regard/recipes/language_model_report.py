@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.base.errors import RegardError
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.pictures.head_grid import head_grid_svg
 from regard.pictures.report import Heading, Passage, Picture, Section, Table, write_report
 from regard.recipes.pretrain import SAMPLES, TrainedLanguageModel

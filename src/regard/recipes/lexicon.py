@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from regard.base.errors import RegardError, SettingsError
-from regard.base.specials import SPECIALS
+from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import encode_pairs
 from regard.exchange.ctranslate2_export import token_names
 from regard.recipes.data import read_splits

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import torch
 
-from regard.base.ahead import ahead
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
 from regard.batching.batch import Example
 from regard.batching.buckets import sorted_batches
+from regard.compute.processes import prefetch
 from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
 from regard.decoding.length_penalty import LengthPenalty
 from regard.engines.engine import Engine
@@ -139,7 +139,7 @@ class LoadedTranslator:
 
         batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
         alone = self.engine.lacks(settings) is not None or wishes or settings.copy_verbatim
-        for found in ahead(search, batches, at_once=1 if alone else self.engine.at_once):
+        for found in prefetch(search, batches, at_once=1 if alone else self.engine.at_once):
             yield from found
 
     def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from regard.attention.features import GraphInput
+from regard.attention.graph import GraphInput
 from regard.base.errors import RegardError
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.models.graph_classifier import GraphClassifier, NodeOutput

@@ -12,10 +12,9 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
-from regard.base.specials import UNKNOWN
+from regard.base.special_tokens import UNKNOWN
 from regard.decoding.continuation import Choice
-from regard.models.build_language_model import build_language_model
-from regard.models.language_model import LanguageModel
+from regard.models.language_model import LanguageModel, build_language_model
 from regard.recipes.generate import Generated, Told, generate, prompt_ids
 from regard.recipes.run import Run
 from regard.recipes.text_data import TOKENIZER

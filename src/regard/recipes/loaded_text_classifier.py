@@ -13,9 +13,13 @@ import torch
 from regard.base.errors import RunError
 from regard.batching.labelled import LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
-from regard.models.adapters import add_adapters, merge_adapters
-from regard.models.build_language_model import build_language_model
-from regard.models.text_classifier import TextClassifier, classifier_of
+from regard.models.language_model import build_language_model
+from regard.models.text_classifier import (
+    TextClassifier,
+    add_adapters,
+    classifier_of,
+    merge_adapters,
+)
 from regard.recipes.run import Run
 from regard.recipes.text_data import TOKENIZER
 from regard.scoring.classification import ClassificationScore, score_labels

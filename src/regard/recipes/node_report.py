@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.base.errors import SettingsError
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.pictures.graph import embeddings_svg
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_report
 from regard.recipes.classify_nodes import METRICS, NodeAccuracy, seed_folder

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.attention.coverage import coverage_penalty
+from regard.attention.lookup import coverage_penalty
 from regard.batching.batch import Batch
 from regard.batching.word_dropout import drop_words
 from regard.models.translator import Translator

@@ -15,12 +15,11 @@ from torch import nn
 from regard.batching.answers import AnswerBatch
 from regard.batching.rows import split_rows
 from regard.batching.stream import StreamBatch
-from regard.models.build_language_model import build_language_model
-from regard.models.extend import load_extended
-from regard.models.language_model import LanguageModel
+from regard.compute.processes import processes_for
+from regard.models.language_model import LanguageModel, build_language_model
+from regard.models.pretrained import load_extended
 from regard.recipes.answers import AnswerData, prepare_answers
 from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
-from regard.recipes.processes import processes_for
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.text_data import TextData, prepare_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.compute.processes import available_cores
 from regard.corpora.pair import SentencePair
-from regard.engines.choice import available_cores, problem_with_ctranslate2
+from regard.engines.choice import problem_with_ctranslate2
 from regard.engines.conversion import fingerprint
 from regard.engines.ctranslate2_engine import lacking
 from regard.engines.waiting import Wait, known_wait, measure_wait, surely_few

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.pictures.curves import length_curves_svg
 from regard.pictures.report import (
     Fold,

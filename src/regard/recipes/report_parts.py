@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.models.summary import layer_table, parameter_count
+from regard.models.inspection import layer_table, parameter_count
 from regard.pictures.confusion import confusion_svg
 from regard.pictures.curves import History, learning_curves_svg
 from regard.pictures.report import Fold, Heading, Picture, Section, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.models.build import build_translator
-from regard.models.summary import LayerRow, layer_table
+from regard.models.inspection import LayerRow, layer_table
 from regard.recipes.run import Run
 from regard.settings.translation import TranslationRecipe
 

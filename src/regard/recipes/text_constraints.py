@@ -8,7 +8,7 @@ from functools import cached_property
 
 from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
-from regard.base.specials import SPECIALS, UNKNOWN
+from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.decoding.constraints import Constraints
 from regard.decoding.spelling import Spelling
 

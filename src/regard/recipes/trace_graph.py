@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from regard.base.shapes import Tensor
-from regard.models.record import join_calls, recorded
+from regard.models.inspection import join_calls, recorded
 from regard.recipes.loaded_graph import LoadedGraphClassifier
 from regard.recipes.trace import Trace, TracedArray
 

@@ -12,13 +12,13 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Tensor
-from regard.base.specials import BEGIN, END, SPECIALS
+from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.batching.batch import padded
 from regard.corpora.series import read_column
 from regard.decoding.limits import length_limits
 from regard.models.build import build_translator
-from regard.models.build_forecaster import build_forecaster
-from regard.models.record import join_calls, recorded
+from regard.models.forecaster import build_forecaster
+from regard.models.inspection import join_calls, recorded
 from regard.recipes.attention_map import END_MARK
 from regard.recipes.classify_nodes import load_node_classifier
 from regard.recipes.forecast import LoadedForecaster, load_forecaster

@@ -16,16 +16,17 @@ from regard.batching.batch import Batch, Example, collate, encode_pairs
 from regard.batching.buckets import sorted_batches
 from regard.batching.order import BatchOrder, Position, iterate
 from regard.batching.resegment import Resegmenter, SamplingEncoder
+from regard.compute.device import computing_in
+from regard.compute.processes import processes_for
 from regard.corpora.pair import SentencePair
 from regard.models.build import build_translator
-from regard.models.extend import freeze, load_extended
+from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.recipes.data import Splits, read_splits
 from regard.recipes.evaluate import Evaluation, evaluate
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.objective import batch_loss, training_loss
 from regard.recipes.optimizer import optimizer_of
-from regard.recipes.processes import processes_for
 from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
@@ -36,10 +37,9 @@ from regard.training.checkpoint import read_tensors
 from regard.training.crew import Sharing
 from regard.training.loop import Validation, fit
 from regard.training.loss import LossSum
-from regard.training.precision import computing_in
 from regard.training.progress import Done, Observer, Observers
 from regard.training.schedule import learning_rate
-from regard.transformer.recompute import recompute_layers
+from regard.transformer.layers import recompute_layers
 
 VALIDATION_TOKENS = 4_096
 LEAST_BLEU = 1.0

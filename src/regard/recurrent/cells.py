@@ -17,11 +17,10 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from regard.attention.masks import padding_mask
-from regard.attention.repeated import repeated
-from regard.base.products import linear
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.recurrent.lstm import read_lstm
-from regard.recurrent.steps import Recurrence, read_steps
+from regard.compute.linear import linear
+from regard.compute.shared_product import shared
+from regard.recurrent.kernels import Recurrence, read_lstm, read_steps
 
 # Each tensor is [layers * directions, batch, hidden]: (h,) for most cells, (h, c) for the LSTM.
 CellState = tuple[Tensor, ...]
@@ -42,8 +41,6 @@ CELLS = {
     "lstm": CellKind(gates=4, states=2),  # Hochreiter & Schmidhuber 1997, with forget gate
     "gated": CellKind(gates=2, states=1, biased=False),  # s_t = (1-g) s_{t-1} + g s~_t
 }
-
-
 # torch's fused kernels carry no types of their own.
 _KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
     "tanh": torch.rnn_tanh,
@@ -101,7 +98,7 @@ class CellWeights(nn.Module):
     def recurrence(self) -> Recurrence:
         """Return what each step of a loop needs."""
         bias = self.candidate_bias if self.kind == "gru" else None
-        return Recurrence(self.kind, repeated(self.state_weights), bias)
+        return Recurrence(self.kind, shared(self.state_weights), bias)
 
 
 class RecurrentStack(nn.Module):

@@ -1,13 +1,30 @@
-"""The recurrent encoder: a memory of every source position and a summary of them all."""
+"""Recurrent networks that read: the encoder of a translator, and the backbone of a text model."""
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
-from regard.attention.dropout import Dropout
-from regard.base.results import Encoded
-from regard.base.shapes import Bool, Int, Tensor
+from regard.base.results import Encoded, Output
+from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.dropout import Dropout
 from regard.recurrent.cells import CellState, RecurrentStack
+
+
+class OneHot(nn.Module):
+    """x = (0, ..., 1, ..., 0), with the one at the place of the symbol."""
+
+    def __init__(self, *, vocab: int):
+        super().__init__()
+        self.embedding_dim = vocab
+        self.identity: Tensor
+        self.register_buffer("identity", torch.eye(vocab), persistent=False)
+
+    def forward(
+        self, symbols: Int[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time {self.embedding_dim}"]:
+        """Return a row of the identity for each symbol."""
+        return self.identity[symbols]
 
 
 class RecurrentEncoder(nn.Module):
@@ -38,3 +55,51 @@ class RecurrentEncoder(nn.Module):
             .flatten(2)  # [layers, batch, hidden]
             for part in state
         )
+
+
+class RecurrentBackbone(nn.Module):
+    """h_t = f(x_t, h_{t-1}); what was read is all in the state (Mikolov et al. 2010)."""
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        stack: RecurrentStack,
+        narrow: nn.Linear | None = None,
+        dropout: float = 0.0,
+    ):
+        """`narrow` brings the states to another width, as a shared table of symbols needs it."""
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.narrow = narrow
+        self.dropout = Dropout(dropout)
+
+    def start(self, batch: int) -> CellState:
+        """Return the state before the first symbol."""
+        return self.stack.zero_state(batch)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch time"], state: CellState, *, with_weights: bool = False
+    ) -> tuple[Output, CellState]:
+        """Read symbols; there are no weights to return."""
+        states, after = self.stack(self.dropout(self.embedding(tokens)), state)
+        features = self.dropout(states)
+        if self.narrow is not None:
+            features = self.narrow(features)
+        return Output(features, None), after
+
+    def select(self, state: CellState, rows: Int[Tensor, "chosen"]) -> CellState:
+        """Return the state of these rows of the batch, in this order."""
+        return tuple(part.index_select(1, rows) for part in state)
+
+
+def share_recurrence(encoder: RecurrentStack, decoder: RecurrentStack) -> None:
+    """Let the decoder use the encoder's recurrent matrices W^h, layer by layer."""
+    if encoder.bidirectional or encoder.cell_hidden != decoder.cell_hidden:
+        raise ValueError(
+            "encoder and decoder can share a recurrent matrix only if both read in one direction "
+            f"with one width (encoder {encoder.cell_hidden}, decoder {decoder.cell_hidden})"
+        )
+    for reading, writing in zip(encoder.cells, decoder.cells, strict=True):
+        writing.state_weights = reading.state_weights

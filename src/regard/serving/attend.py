@@ -11,7 +11,7 @@ import torch
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Tensor
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import Example, padded
 from regard.decoding.length_penalty import LengthPenalty
 from regard.engines.attention_pass import attention_over

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from regard.base.shapes import Tensor
-from regard.base.specials import END
+from regard.base.special_tokens import END
 from regard.batching.batch import padded
 from regard.decoding.constrained import Constrained
 from regard.decoding.length_penalty import LengthPenalty

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from regard.base.specials import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.constraints import Constraints
 from regard.recipes.loaded import LoadedTranslator, Sentence
 from regard.recipes.text_constraints import TextConstraints

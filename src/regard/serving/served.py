@@ -10,7 +10,7 @@ from typing import Any
 from regard.base.errors import SettingsError
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
-from regard.models.summary import parameter_count
+from regard.models.inspection import parameter_count
 from regard.recipes.examples import EXAMPLES, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.serving.languages import Pair, pair_of, read_pair

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import sentencepiece
 
 from regard.base.errors import RunError, SettingsError
-from regard.base.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.text.record import read_record, write_record
 from regard.text.surfaces import surfaces_of_bytes, visible, words_of_surfaces
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from regard.base.errors import SettingsError
-from regard.base.specials import SPECIALS, UNKNOWN
+from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
 class Vocabulary:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from regard.base.specials import SPECIALS, UNKNOWN
+from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.text.record import vocabulary_of_record, write_record
 from regard.text.surfaces import visible, words_of_surfaces
 from regard.text.vocabulary import Vocabulary

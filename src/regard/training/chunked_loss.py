@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from regard.base.products import add_product, product, turned
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.linear import add_product, product, transposed
 from regard.training.loss import LossSum
 
 ROWS = 512  # logits of so many positions are held at once
@@ -57,7 +57,7 @@ class _ChunkedLoss(torch.autograd.Function):
         by_features = torch.empty_like(features) if wanted[0] else None
         by_columns = weight.new_zeros(weight.T.shape) if wanted[1] else None  # W's gradient, turned
         by_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-        vocab, columns = len(weight), turned(weight)
+        vocab, columns = len(weight), transposed(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = features.new_zeros(()), features.new_zeros(())

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
-from regard.base.helpers import Helper, HelperLostError, threads
+from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
 from regard.training.loss import LossSum
 from regard.training.update import AddGradient, AnyBatch, add_gradient
 
@@ -54,7 +54,7 @@ def gradients(
             crew.hire()
         # Also between gradients: threads that had a share in the step go on turning for a while,
         # on the core that a helper needs.
-        with threads(1):
+        with using_threads(1):
             yield crew.add_gradient
     finally:
         crew.dismiss()
@@ -81,13 +81,13 @@ class _Crew(Generic[AnyBatch]):
         self._alone = alone
         self._split = split
         # Each helper with all its gradients, one after the other, in memory that both see.
-        self._helpers: list[tuple[Helper, Tensor]] = []
+        self._helpers: list[tuple[WorkerProcess, Tensor]] = []
 
     def hire(self) -> None:
         """Begin one more helper."""
         gradient = torch.zeros(sum(p.numel() for p in self._parameters))
         gradient.share_memory_()  # type: ignore[no-untyped-call]
-        self._helpers.append((Helper(partial(self._help, gradient)), gradient))
+        self._helpers.append((WorkerProcess(partial(self._help, gradient)), gradient))
 
     def dismiss(self) -> None:
         """End all helpers."""
@@ -105,7 +105,7 @@ class _Crew(Generic[AnyBatch]):
                 helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
             nats = self._alone(own, tokens)
             nats += sum(float(helper.hear()) for helper, _ in busy)
-        except HelperLostError:
+        except WorkerLostError:
             raise RunError(
                 "A helper process of the training has ended, perhaps for want of memory. Go on "
                 "with --resume; with --set training.processes=1 there are no helpers."

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 from torch import nn
 
-from regard.base.helpers import threads
-from regard.training.allocator import keep_memory
+from regard.compute.device import keep_memory
+from regard.compute.processes import using_threads
 from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
 from regard.training.checkpoint import CheckpointStore, read_weights
 from regard.training.crew import Sharing, gradients
@@ -141,7 +141,7 @@ def fit(
 
             last = _reason_to_stop(progress, limits) is not None
             if last or progress.step % limits.validate_every == 0:
-                with threads(all_threads):
+                with using_threads(all_threads):
                     progress = _validated(
                         model, progress, validate, store, observer, moving, average
                     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from regard.base.products import add_product, product, turned
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.linear import add_product, product, transposed
 from regard.training.chunked_loss import ROWS
 from regard.training.loss import LossSum
 
@@ -67,7 +67,7 @@ class _RDrop(torch.autograd.Function):
         by_passes = [torch.empty_like(one) for one in passes]
         by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, turned
         by_bias = None if bias is None else torch.zeros_like(bias)
-        vocab, columns = len(weight), turned(weight)
+        vocab, columns = len(weight), transposed(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = first.new_zeros(()), first.new_zeros(())

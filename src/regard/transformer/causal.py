@@ -12,13 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.linear import LinearState
+from regard.attention.efficient import LinearState
+from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, Past
-from regard.attention.sight import Sight
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
-from regard.transformer.embedded import Embedded
-from regard.transformer.layer import SelfAttentionLayer
+from regard.transformer.layers import Embedded, SelfAttentionLayer
 
 
 class CausalState(NamedTuple):
@@ -83,7 +82,7 @@ class CausalTransformer(nn.Module):
         self, tokens: Tensor, state: CausalState, *, wanted: set[int]
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
         features = self.embedded(tokens, start=state.read)
-        sight = Sight.back(features, read=state.read, window=self.window, slopes=self.slopes)
+        sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
         past: list[Past] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self.layers):

@@ -12,16 +12,63 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.linear import LinearState
+from regard.attention.efficient import LinearState
+from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import LearnedPositions
-from regard.attention.sight import Sight, memory_penalties
-from regard.base.results import Encoded, Output
+from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
-from regard.transformer.block import FeedForward, RecurrentUnit, Residual
-from regard.transformer.embedded import Embedded
-from regard.transformer.recompute import recomputed
-from regard.transformer.shared_memory import look_across, owners_of
+from regard.transformer.layers import (
+    Embedded,
+    FeedForward,
+    RecurrentUnit,
+    Residual,
+    recompute_layer,
+)
+
+
+class Owners(NamedTuple):
+    """Which sentences of the memory are still needed, and how many rows each of them has."""
+
+    sentences: Int[Tensor, "kept"] | None
+    """None if all are, in the same order."""
+    width: int
+
+
+def owners_of(rows: Int[Tensor, "chosen"], *, width: int, sentences: int) -> Owners:
+    """Return whose rows these are, when each sentence had `width` of them.
+
+    Where sentences would not have equally many, each row gets a memory of its own.
+    """
+    owner = torch.div(rows, width, rounding_mode="floor")
+    kept, counts = torch.unique_consecutive(owner, return_counts=True)
+    if not len(rows) or int(counts.min()) != int(counts.max()):
+        return Owners(owner, 1)
+    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=rows.device)):
+        return Owners(None, int(counts[0]))
+    return Owners(kept, int(counts[0]))
+
+
+def cross_attend(
+    attention: MultiHeadAttention,
+    inputs: Float[Tensor, "rows target model_dim"],
+    memory: KeysValues,
+    penalties: Float[Tensor, "sentences 1 1 source"] | None,
+    *,
+    with_weights: bool = False,
+) -> Attended:
+    """Let rows look at the memory of their sentence."""
+    rows, target, _ = inputs.shape
+    sentences = memory.keys.shape[0]
+    if rows == sentences:
+        return attention.across(inputs, memory, penalties, with_weights=with_weights)
+    together = inputs.reshape(sentences, rows // sentences * target, -1)
+    context, weights = attention.across(together, memory, penalties, with_weights=with_weights)
+    if weights is not None:
+        heads, source = weights.shape[1], weights.shape[3]
+        weights = weights.view(sentences, heads, -1, target, source).transpose(1, 2).flatten(0, 1)
+    return Attended(context.reshape(inputs.shape), weights)
+
 
 LayerPast = KeysValues | LinearState | Float[Tensor, "batch model_dim"]
 
@@ -70,7 +117,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         features: Float[Tensor, "batch target model_dim"],
-        sight: Sight,
+        sight: Visibility,
         memory: KeysValues,
         penalties: Float[Tensor, "sentences 1 1 source"] | None,
         *,
@@ -90,7 +137,7 @@ class DecoderLayer(nn.Module):
                 inputs, sight, past=past, start=start, with_weights=with_own
             )
         features = self.around_own.leave(features, change)
-        change, across_weights = look_across(
+        change, across_weights = cross_attend(
             self.across,
             self.around_across.enter(features),
             memory,
@@ -200,10 +247,10 @@ class TransformerDecoder(nn.Module):
         with_own: bool = False,
     ) -> tuple[Tensor, list[LayerOutput]]:
         features = self.embedded(tokens, start=state.read)
-        sight = Sight.back(features, read=state.read, window=self.window, slopes=self.slopes)
+        sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
         outputs = []
         for number, layer in enumerate(self._layers()):
-            output = recomputed(layer, wanted=self.recompute)(
+            output = recompute_layer(layer, wanted=self.recompute)(
                 features,
                 sight,
                 state.memory[number],

@@ -1,4 +1,0 @@
-"""The four special symbols, with the same ids in every vocabulary."""
-
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
-SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

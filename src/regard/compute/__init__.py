@@ -1,0 +1,1 @@
+"""Where and how numbers are made: devices, precision, kernels, memory and processes."""

@@ -1,0 +1,89 @@
+"""What the machine offers: kernels, instruction sets, number formats and the memory allocator."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+
+from regard.base.errors import SettingsError
+from regard.base.shapes import Tensor
+
+
+def uses_hand_kernels(tensor: Tensor) -> bool:
+    """Return whether a hand-made kernel should compute on this tensor.
+
+    A compiler joins plain formulas better by itself, and on other devices torch's kernels do.
+    """
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+PROCESSORS = Path("/proc/cpuinfo")
+
+
+@cache
+def has_idle_avx512() -> bool:
+    """Return whether there are registers of 512 bits that MKL and CTranslate2 leave alone.
+
+    MKL uses them on Intel's processors only, CTranslate2's own kernels nowhere unless told to. What
+    it brings was measured on one of AMD's; Intel's stay as they are.
+    """
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and not _is_intel()
+
+
+def _is_intel() -> bool:
+    try:
+        described = PROCESSORS.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        described = platform.processor()
+    return "GenuineIntel" in described
+
+
+def computing_in(precision: str) -> Callable[[], AbstractContextManager[object]]:
+    """Return what a model's pass runs within; weights and their updates stay as they are.
+
+    "bf16" has products computed in half the bits, as long as the processor can.
+    """
+    if precision == "fp32":
+        return nullcontext
+    if not has_bf16():
+        raise SettingsError(
+            'training.precision = "bf16" needs a processor with instructions for it (AVX-512 BF16 '
+            'or AMX), which this one lacks; use "fp32".'
+        )
+    return partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+
+
+def has_bf16() -> bool:
+    """Return whether this processor computes in bf16 faster than in fp32."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+# The names and numbers of glibc's malloc.h.
+TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
+LARGEST_KEPT = 2**31 - 1
+GROWTH = 64 * 2**20
+
+
+def keep_memory() -> bool:
+    """Keep freed memory in this process, for all tensors to come; return whether that was possible.
+
+    Nothing happens where the C library is not glibc.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # no mallopt, or no such library at all
+        return False
+    options = {
+        MMAP_MAX: 0,  # large blocks come from the heap too, which is kept
+        TRIM_THRESHOLD: LARGEST_KEPT,  # the end of the heap is kept
+        TOP_PAD: GROWTH,  # and grows in large steps
+    }
+    return all(set_option(name, value) == 1 for name, value in options.items())

@@ -1,0 +1,201 @@
+"""The ways to compute softmax(q k^T / sqrt(d)) v; which is fastest depends on the shape.
+
+All take queries, keys and values as [batch, heads, time, head_dim] and give the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch.autograd.function import once_differentiable
+
+from regard.base.results import Attended
+from regard.base.shapes import Float, Tensor
+from regard.compute.device import uses_hand_kernels
+from regard.compute.dropout import kept_and_scale
+
+Drop = Callable[[Tensor], Tensor]
+
+
+@runtime_checkable
+class RelativeTerms(Protocol):
+    """What relative positions add to the scores and to the context (Shaw et al. 2018)."""
+
+    def scores(self, query: Tensor, distances: Tensor) -> Tensor:
+        """Return q_i a^K_ij."""
+        ...
+
+    def context(self, weights: Tensor, distances: Tensor) -> Tensor:
+        """Return sum_j alpha_ij a^V_ij."""
+        ...
+
+
+def plain_attention(
+    query: Float[Tensor, "batch heads target head_dim"],
+    keys: Float[Tensor, "batch heads source head_dim"],
+    values: Float[Tensor, "batch heads source head_dim"],
+    *,
+    penalties: Tensor | None = None,
+    dropout: Drop | None = None,
+    relative: RelativeTerms | None = None,
+    distances: Tensor | None = None,
+) -> Attended:
+    """Return the context and the weights, step by step: the fastest way for short sentences.
+
+    With relative positions, e_ij = q_i (k_j + a^K_ij) / sqrt(d) (Shaw et al. 2018, eq. 4).
+    """
+    batch, heads, target, head_dim = query.shape
+    scores = torch.bmm(
+        (query / math.sqrt(head_dim)).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)
+    ).view(batch, heads, target, -1)
+    if relative is not None and distances is not None:
+        scores = scores + relative.scores(query / math.sqrt(head_dim), distances)
+    if penalties is not None:
+        scores += penalties
+    weights = torch.softmax(scores, dim=-1)
+    used = weights if dropout is None else dropout(weights)
+    context = torch.bmm(used.flatten(0, 1), values.flatten(0, 1)).view(query.shape)
+    if relative is not None and distances is not None:
+        context = context + relative.context(used, distances)
+    return Attended(context, weights)
+
+
+def fused_attention(
+    query: Float[Tensor, "batch heads target head_dim"],
+    keys: Float[Tensor, "batch heads source head_dim"],
+    values: Float[Tensor, "batch heads source head_dim"],
+    *,
+    penalties: Tensor | None = None,
+    causal_only: bool = False,
+) -> Attended:
+    """Return the context by torch's fused kernel, which never holds all the weights.
+
+    `causal_only` says that the penalties do nothing but hide the future: the kernel can skip it.
+    """
+    context = F.scaled_dot_product_attention(
+        query,
+        keys,
+        values,
+        attn_mask=None if causal_only else _four_axes(penalties),
+        is_causal=causal_only,
+    )
+    return Attended(context, None)
+
+
+def _four_axes(penalties: Tensor | None) -> Tensor | None:
+    if penalties is None:
+        return None
+    return penalties.view((1,) * (4 - penalties.dim()) + penalties.shape)
+
+
+def short_attention(
+    query: Float[Tensor, "batch heads target head_dim"],
+    keys: Float[Tensor, "batch heads source head_dim"],
+    values: Float[Tensor, "batch heads source head_dim"],
+    *,
+    penalties: Tensor | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch heads target head_dim"]:
+    """Return the context that `plain_attention` finds, with a share of the weights dropped."""
+    context: Tensor = _ShortAttention.apply(  # type: ignore[no-untyped-call]
+        query, keys, values, penalties, dropout
+    )
+    return context
+
+
+class _ShortAttention(torch.autograd.Function):
+    """c = u v with u = m w, w = softmax(e), e = q k^T / sqrt(d) + penalties; m drops and scales.
+
+    With G = dL/dc v^T, and because u_ij is m_ij w_ij, the gradient by the scores is
+    dL/de_ij = u_ij G_ij - w_ij sum_k u_ik G_ik: the mask itself is not needed.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        penalties: Tensor | None,
+        dropout: float,
+    ) -> Tensor:
+        batch, heads, target, head_dim = query.shape
+        q, k, v = (part.flatten(0, 1) for part in (query, keys, values))
+        ctx.scale = 1 / math.sqrt(head_dim)
+        weights = query.new_empty(batch * heads, target, keys.shape[2])
+        if penalties is not None:
+            weights.view(batch, heads, target, -1).copy_(penalties)
+        weights.baddbmm_(q, k.mT, beta=int(penalties is not None), alpha=ctx.scale)
+        torch.softmax(weights, dim=-1, out=weights)
+        used = weights
+        if dropout:
+            used, scale = kept_and_scale(weights, dropout)
+            used.mul_(weights).mul_(scale)
+        ctx.save_for_backward(q, k, v, weights, used if dropout else None)
+        return torch.bmm(used, v).view(batch, heads, target, head_dim)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, dropped = ctx.saved_tensors
+        used = weights if dropped is None else dropped
+        by_context = gradient.flatten(0, 1)
+        by_values = torch.bmm(used.mT, by_context)
+        by_scores = torch.bmm(by_context, v.mT).mul_(used)
+        by_scores.addcmul_(weights, by_scores.sum(dim=-1, keepdim=True), value=-1)
+        by_query = _scaled_product(by_scores, k, ctx.scale)
+        by_keys = _scaled_product(by_scores.mT, q, ctx.scale)
+        heads = gradient.shape[:2]
+        found = (part.view(*heads, *part.shape[1:]) for part in (by_query, by_keys, by_values))
+        return (*found, None, None)
+
+
+def _scaled_product(left: Tensor, right: Tensor, scale: float) -> Tensor:
+    """Return scale * left @ right, in one pass."""
+    product = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
+    return product.baddbmm_(left, right, beta=0, alpha=scale)
+
+
+def split_heads(
+    projected: Float[Tensor, "batch time width"], *, parts: int, heads: int
+) -> tuple[Float[Tensor, "batch heads time head_dim"], ...]:
+    """Return the parts (queries, keys, values), each split into heads."""
+    if not uses_hand_kernels(projected):
+        return _split(projected, parts, heads)
+    found: tuple[Tensor, ...] = _SplitHeads.apply(  # type: ignore[no-untyped-call]
+        projected, parts, heads
+    )
+    return found
+
+
+def _split(projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    batch, time, width = projected.shape
+    split = projected.view(batch, time, parts, heads, width // (parts * heads))
+    return split.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+
+
+class _SplitHeads(torch.autograd.Function):
+    """One copy into the order that batched products want, and one back; autograd would make two."""
+
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+        batch, time, width = projected.shape
+        ctx.shape = (batch, time, parts, heads, width // (parts * heads))
+        ctx.set_materialize_grads(False)
+        return _split(projected, parts, heads)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
+        given = [part for part in gradients if part is not None]
+        if not given:
+            return None, None, None
+        joined = given[0].new_empty(ctx.shape)
+        for number, gradient in enumerate(gradients):
+            place = joined[:, :, number].transpose(1, 2)
+            place.zero_() if gradient is None else place.copy_(gradient)
+        return joined.flatten(2), None, None

@@ -1,0 +1,162 @@
+"""Matrix products by the faster of the two libraries that torch brings.
+
+Torch multiplies single precision with MKL, which leaves half of the width of other makers'
+processors unused; oneDNN does not. On one of AMD's with AVX-512 the products of a Transformer take
+about half the time, forwards and backwards; the smallest of them stay with MKL.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from regard.base.shapes import Float, Tensor
+from regard.compute.device import has_idle_avx512
+
+# Multiplications below which preparing a product costs more than it saves, and rows below which
+# turning a weight does.
+FEWEST_ELEMENTS = 2**20
+FEWEST_ROWS = 64
+# Kernels that oneDNN keeps, one for each shape. The many shapes of a training would be kept for
+# nothing, and scattered over the memory that its tensors want; 16 serve the layers of one batch.
+KERNELS = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
+# Of each frozen parameter what was turned: by place and shape of the part, with the version of it.
+# What is still trained is not kept: torch's fused optimisers change weights without a new version.
+_TURNED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+
+def linear(
+    inputs: Float[Tensor, "*places input_dim"],
+    weight: Float[Tensor, "output_dim input_dim"],
+    bias: Float[Tensor, "output_dim"] | None = None,
+) -> Float[Tensor, "*places output_dim"]:
+    """Return x W^T + b, as torch's `linear` does."""
+    if not _pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
+        return F.linear(inputs, weight, bias)
+    if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
+        return _by_onednn(inputs, kept, bias)
+    if inputs.shape[:-1].numel() < FEWEST_ROWS:
+        return F.linear(inputs, weight, bias)
+    found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+    return found
+
+
+class Linear(nn.Linear):
+    """torch's layer x W^T + b, with its names and its weights."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return x W^T + b at each place."""
+        return linear(inputs, self.weight, self.bias)
+
+
+def product(
+    left: Float[Tensor, "rows inner"],
+    right: Float[Tensor, "inner columns"],
+    *,
+    room: Float[Tensor, "rows columns"] | None = None,
+) -> Float[Tensor, "rows columns"]:
+    """Return the product of two matrices, for gradients by hand: autograd does not see it.
+
+    It is written into `room` by the library that can.
+    """
+    if _pays(left, right):
+        return _by_onednn(left, right)
+    return torch.mm(left, right, out=room)
+
+
+def add_product(
+    total: Float[Tensor, "rows columns"],
+    left: Float[Tensor, "rows inner"],
+    right: Float[Tensor, "inner columns"],
+) -> None:
+    """Add the product of two matrices to a sum, as `product` makes it."""
+    if _pays(left, right):
+        total += _by_onednn(left, right)
+    else:
+        total.addmm_(left, right)
+
+
+def transposed(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
+    """Return a transposed matrix that many products have on their right."""
+    return matrix.T.contiguous() if matrix.device.type == "cpu" and _is_faster() else matrix.T
+
+
+class _Linear(torch.autograd.Function):
+    """y = x W^T + b; with g = dL/dy the gradients are g W, g^T x and the sum of g over places."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(inputs, weight)
+        return _by_onednn(inputs, weight.T, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, weight = ctx.saved_tensors
+        g, x = (part.reshape(-1, part.shape[-1]) for part in (gradient, inputs))
+        by_inputs = by_weight = by_bias = None
+        if ctx.needs_input_grad[0]:
+            by_inputs = product(g, weight).view(inputs.shape)
+        if ctx.needs_input_grad[1]:
+            # What is on the left is turned first: let that be the narrower one.
+            narrow = x.shape[1] < g.shape[1]
+            by_weight = product(x.T, g).T if narrow else product(g.T, x)
+        if ctx.needs_input_grad[2]:
+            by_bias = g.sum(dim=0)
+        return by_inputs, by_weight, by_bias
+
+
+def _pays(left: Tensor, right: Tensor) -> bool:
+    """Return whether oneDNN is the faster one here."""
+    return (
+        _is_faster()
+        and left.dtype == right.dtype == torch.float32
+        and left.device.type == "cpu"
+        and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
+        and not torch.compiler.is_compiling()
+    )
+
+
+@cache
+def _is_faster() -> bool:
+    """Return whether this processor is one for oneDNN, which is then told what to keep."""
+    if not has_idle_avx512() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    for name, value in KERNELS.items():
+        os.environ.setdefault(name, value)
+    return True
+
+
+def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the product, whose right matrix has its rows one after the other.
+
+    For any other order oneDNN makes a kernel of megabytes for each number of rows, or is slow.
+    """
+    by_rows = right.contiguous().T
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(left, by_rows, bias, "none", [], "")
+    return found
+
+
+def _kept_transposed(weight: Tensor) -> Tensor | None:
+    """Return W^T by rows of a frozen parameter, or of a part of one, which is kept."""
+    owner = weight if weight._base is None else weight._base
+    if not isinstance(owner, nn.Parameter):
+        return None
+    if owner.requires_grad:
+        _TURNED.pop(owner, None)  # type: ignore[no-untyped-call]  # it may have been frozen before
+        return None
+    parts = _TURNED.setdefault(owner, {})  # type: ignore[no-untyped-call]
+    place = (weight.storage_offset(), weight.shape, weight.stride())
+    state = (owner._version, owner.data_ptr())
+    known = parts.get(place)
+    if known is None or known[0] != state:
+        known = parts[place] = (state, weight.T.contiguous())
+    kept: Tensor = known[1]
+    return kept

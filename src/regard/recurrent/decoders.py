@@ -1,0 +1,278 @@
+"""Recurrent decoders: attention after the state update (Luong) or before it (Bahdanau)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.attention.lookup import Lookup, Memory
+from regard.base.results import Encoded, Output
+from regard.base.shapes import Float, Int, Tensor
+from regard.compute.dropout import Dropout
+from regard.compute.linear import linear
+from regard.compute.shared_product import shared, shared_product
+from regard.recurrent.cells import CellState, RecurrentStack
+from regard.recurrent.kernels import StepState, cell_step
+
+
+class DecoderState(NamedTuple):
+    """Everything that the next step needs."""
+
+    cells: CellState
+    memory: Memory | None
+    """The source to look at; None without attention."""
+    handed: Float[Tensor, "batch width"] | None = None
+    """What a step hands to the next beside its cells: with input feeding, its features; for a
+    decoder that reads the source's summary at every step, that summary."""
+
+    def select(self, rows: Int[Tensor, "chosen"]) -> DecoderState:
+        """Return the state of these rows of the batch, in this order."""
+        return DecoderState(
+            cells=tuple(part.index_select(1, rows) for part in self.cells),
+            memory=None if self.memory is None else self.memory.select(rows),
+            handed=None if self.handed is None else self.handed.index_select(0, rows),
+        )
+
+
+class StackLoop:
+    """A stack of one direction that reads [known; late]: the known part is multiplied beforehand.
+
+    Lives for one pass over a sequence; the stack itself remembers nothing.
+    """
+
+    def __init__(
+        self,
+        stack: RecurrentStack,
+        known: Float[Tensor, "batch time known_dim"],
+        state: CellState,
+    ):
+        first, *others = stack.cells
+        known_dim = known.shape[-1]
+        weights = first.input_weights
+        self.projected = linear(known, weights[:, :known_dim], first.bias).unbind(dim=1)
+        self.late_weights = shared(weights[:, known_dim:])
+        self.upper = [(shared(cell.input_weights), cell.bias) for cell in others]
+        self.recurrences = [cell.recurrence() for cell in stack.cells]
+        self.states: list[StepState] = [
+            tuple(part[layer] for part in state) for layer in range(stack.layers)
+        ]
+        self.dropout = stack.dropout if stack.training else 0.0
+
+    def __len__(self) -> int:
+        return len(self.projected)
+
+    @property
+    def hidden(self) -> Float[Tensor, "batch hidden"]:
+        """The visible state of the top layer."""
+        return self.states[-1][0]
+
+    def step(
+        self, time: int, late: Float[Tensor, "batch late_dim"]
+    ) -> Float[Tensor, "batch hidden"]:
+        """Read the input of this time with its late part; return the top layer's new state."""
+        projected = shared_product(late, self.late_weights, self.projected[time])
+        self.states[0] = cell_step(self.recurrences[0], projected, self.states[0])
+        for layer, (weights, bias) in enumerate(self.upper, start=1):
+            below = self.states[layer - 1][0]
+            if self.dropout:
+                below = F.dropout(below, self.dropout)
+            projected = shared_product(below, weights)
+            projected = projected if bias is None else projected + bias
+            self.states[layer] = cell_step(self.recurrences[layer], projected, self.states[layer])
+        return self.hidden
+
+    def last(self) -> CellState:
+        """Return the state after the last step, as stacks take it."""
+        return tuple(torch.stack(parts) for parts in zip(*self.states, strict=True))
+
+
+class LuongDecoder(nn.Module):
+    """s_i = f(s_{i-1}, y_{i-1}); with attention the features are t_i = tanh(W [s_i; c_i]).
+
+    Without `combine` they are [s_i; c_i] itself. With input feeding (section 3.3)
+    s_i = f(s_{i-1}, [y_{i-1}; t_{i-1}]), and the stack is that much wider.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Module,
+        stack: RecurrentStack,
+        lookup: Lookup | None,
+        combine: nn.Linear | None,
+        input_feeding: bool = False,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        if input_feeding and (lookup is None or combine is None):
+            raise ValueError("input feeding hands on attention's features: it needs attention")
+        self.embedding = embedding
+        self.stack = stack
+        self.lookup = lookup
+        self.combine = combine
+        self.input_feeding = input_feeding
+        self.dropout = Dropout(dropout)
+
+    def start(self, encoded: Encoded) -> DecoderState:
+        """Take over the encoder's last state and, for attention, its memory."""
+        cells = encoded.summary
+        if self.lookup is None:
+            return DecoderState(cells=cells, memory=None)
+        memory = self.lookup.prepare(encoded.memory, encoded.mask)
+        fed = torch.zeros_like(cells[0][-1]) if self.input_feeding else None
+        return DecoderState(cells=cells, memory=memory, handed=fed)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch target"],
+        state: DecoderState,
+        *,
+        with_weights: bool = False,
+    ) -> tuple[Output, DecoderState]:
+        """Read target symbols, one or many at once; return the features that predict the next."""
+        embedded = self.dropout(self.embedding(tokens))
+        if self.input_feeding:
+            return self._feed(embedded, state, with_weights=with_weights)
+        hidden, cells = self.stack(embedded, state.cells)
+        features, weights = self._look(hidden, state.memory, with_weights=with_weights)
+        return Output(self.dropout(features), weights), DecoderState(cells, state.memory)
+
+    def _look(
+        self,
+        hidden: Float[Tensor, "batch target hidden"],
+        memory: Memory | None,
+        *,
+        with_weights: bool,
+    ) -> tuple[Float[Tensor, "batch target width"], Float[Tensor, "batch target source"] | None]:
+        if self.lookup is None or memory is None:
+            return hidden, None
+        context, weights = self.lookup(hidden, memory, with_weights=with_weights)
+        joined = torch.cat([hidden, context], dim=-1)
+        return joined if self.combine is None else torch.tanh(self.combine(joined)), weights
+
+    def _feed(
+        self,
+        embedded: Float[Tensor, "batch target embedding"],
+        state: DecoderState,
+        *,
+        with_weights: bool,
+    ) -> tuple[Output, DecoderState]:
+        """Read one symbol after the other, each with the features of the one before."""
+        if self.lookup is None or self.combine is None:
+            raise ValueError("input feeding needs attention")
+        if state.memory is None or state.handed is None:
+            raise ValueError("input feeding needs a state that `start` made with attention")
+        loop = StackLoop(self.stack, embedded, state.cells)
+        memory, fed = state.memory.repeated(), state.handed
+        hidden_dim = self.stack.cell_hidden
+        of_hidden = shared(self.combine.weight[:, :hidden_dim])
+        of_context = shared(self.combine.weight[:, hidden_dim:])
+        # What dropout keeps, drawn for all steps at once.
+        kept = self.dropout(embedded.new_ones(*embedded.shape[:2], hidden_dim)).unbind(dim=1)
+        features, weights = [], []
+        for time in range(len(loop)):
+            hidden = loop.step(time, fed)
+            context, seen = self.lookup(hidden[:, None], memory, with_weights=with_weights)
+            joined = shared_product(context[:, 0], of_context, shared_product(hidden, of_hidden))
+            fed = torch.tanh(joined)
+            fed = fed * kept[time] if self.dropout.training else fed
+            features.append(fed)
+            weights.append(seen)
+        attention = (
+            torch.cat([w for w in weights if w is not None], dim=1) if with_weights else None
+        )
+        output = Output(torch.stack(features, dim=1), attention)
+        return output, DecoderState(loop.last(), state.memory, fed)
+
+    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+        """Return the state of these rows of the batch, in this order."""
+        return state.select(rows)
+
+
+class BahdanauDecoder(nn.Module):
+    """s_i = f(s_{i-1}, y_{i-1}, c_i), where c_i comes from scores e_ij = a(s_{i-1}, h_j).
+
+    The features are g(y_{i-1}, s_i, c_i) = tanh(W [y_{i-1}; s_i; c_i]). Without a lookup the
+    context is the constant c = h_T: the control that differs in nothing but attention.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Module,
+        stack: RecurrentStack,
+        lookup: Lookup | None,
+        readout: nn.Linear,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.lookup = lookup
+        self.readout = readout
+        self.dropout = Dropout(dropout)
+
+    def start(self, encoded: Encoded) -> DecoderState:
+        """Take over the encoder's last state, and its memory or else that last state as context."""
+        cells = encoded.summary
+        if self.lookup is None:
+            return DecoderState(cells=cells, memory=None, handed=cells[0][-1])  # h_T
+        return DecoderState(cells=cells, memory=self.lookup.prepare(encoded.memory, encoded.mask))
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch target"],
+        state: DecoderState,
+        *,
+        with_weights: bool = False,
+    ) -> tuple[Output, DecoderState]:
+        """Read target symbols, one or many; return the features that predict the next."""
+        embedded = self.dropout(self.embedding(tokens))  # y_{i-1}
+        hidden, context, weights, cells = (
+            self._read(embedded, state)
+            if self.lookup is None
+            else self._look_and_read(embedded, state, self.lookup, with_weights=with_weights)
+        )
+        features = torch.tanh(self.readout(torch.cat([embedded, hidden, context], dim=-1)))
+        return Output(self.dropout(features), weights), state._replace(cells=cells)
+
+    def _read(
+        self, embedded: Float[Tensor, "batch target embedding"], state: DecoderState
+    ) -> tuple[Tensor, Tensor, None, CellState]:
+        """Read all symbols at once, each with the same context."""
+        if state.handed is None:
+            raise ValueError("a decoder without attention needs a state that its `start` made")
+        context = state.handed[:, None].expand(-1, embedded.shape[1], -1)
+        hidden, cells = self.stack(torch.cat([embedded, context], dim=-1), state.cells)
+        return hidden, context, None, cells
+
+    def _look_and_read(
+        self,
+        embedded: Float[Tensor, "batch target embedding"],
+        state: DecoderState,
+        lookup: Lookup,
+        *,
+        with_weights: bool,
+    ) -> tuple[Tensor, Tensor, Tensor | None, CellState]:
+        """Look with the state before, then read a symbol with what was found; and again."""
+        if state.memory is None:
+            raise ValueError("a decoder with attention needs a state that its `start` made")
+        loop = StackLoop(self.stack, embedded, state.cells)
+        memory = state.memory.repeated()
+        hidden, contexts, weights = [], [], []
+        for time in range(len(loop)):
+            context, seen = lookup(loop.hidden[:, None], memory, with_weights=with_weights)
+            hidden.append(loop.step(time, context[:, 0]))
+            contexts.append(context)
+            weights.append(seen)
+        attention = (
+            torch.cat([w for w in weights if w is not None], dim=1) if with_weights else None
+        )
+        return torch.stack(hidden, dim=1), torch.cat(contexts, dim=1), attention, loop.last()
+
+    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+        """Return the state of these rows of the batch, in this order."""
+        return state.select(rows)

@@ -1,0 +1,219 @@
+"""What Transformers are made of: embedding, residual connection, feed-forward network, layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from regard.attention.masks import Visibility
+from regard.attention.multihead import MultiHeadAttention, Past
+from regard.attention.positions import LearnedPositions, Sinusoids
+from regard.base.errors import SettingsError
+from regard.base.shapes import Float, Int, Tensor
+from regard.compute.device import uses_hand_kernels
+from regard.compute.dropout import Dropout, rectified_dropout
+from regard.compute.linear import Linear
+
+
+class Embedded(nn.Module):
+    """sqrt(d) E x + p (Vaswani et al. 2017, sections 3.4 and 3.5)."""
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        positions: Sinusoids | LearnedPositions | None,
+        scaled: bool = True,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.embedding = embedding
+        self.positions = positions
+        self.scale = math.sqrt(embedding.embedding_dim) if scaled else 1.0
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch time"], *, start: int = 0
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Return the vectors of symbols, the first of which is at place `start`."""
+        vectors = self.embedding(tokens) * self.scale
+        if self.positions is not None:
+            vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
+        dropped: Tensor = self.dropout(vectors)
+        return dropped
+
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": nn.LayerNorm,  # Ba et al. 2016
+    "rms": lambda width: nn.RMSNorm(width, eps=1e-6),  # Zhang & Sennrich 2019
+}
+# Each takes the inner projection of the feed-forward network; SwiGLU's is twice as wide.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": lambda inner: F.gelu(inner, approximate="tanh"),  # as GPT-2 has it
+    "swish": F.silu,
+    "swiglu": lambda inner: F.silu(inner[..., ::2]) * inner[..., 1::2],  # Shazeer 2020
+}
+
+
+class Residual(nn.Module):
+    """The way around a sublayer f, with its norm.
+
+    post: norm(x + f(x)) (Vaswani et al. 2017, section 3.1); pre: x + f(norm(x)), which trains deep
+    stacks more easily (Xiong et al. 2020).
+    """
+
+    def __init__(self, model_dim: int, *, norm: str, pre_norm: bool, dropout: float):
+        super().__init__()
+        self.norm = NORMS[norm](model_dim)
+        self.pre_norm = pre_norm
+        self.dropout = Dropout(dropout)
+
+    def enter(
+        self, features: Float[Tensor, "batch time model_dim"]
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Return what the sublayer reads."""
+        return self.norm(features) if self.pre_norm else features
+
+    def leave(
+        self,
+        features: Float[Tensor, "batch time model_dim"],
+        change: Float[Tensor, "batch time model_dim"],
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Add what the sublayer found to what went around it."""
+        joined = self.dropout.onto(features, change)
+        return joined if self.pre_norm else self.norm(joined)
+
+
+class FeedForward(nn.Module):
+    """f(x W_1 + b_1) W_2 + b_2 at every position alone (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(self, model_dim: int, *, hidden: int, activation: str, dropout: float = 0.0):
+        super().__init__()
+        self.inner = Linear(model_dim, hidden * (2 if activation == "swiglu" else 1))
+        self.outer = Linear(hidden, model_dim)
+        self.activation = activation
+        self.dropout = Dropout(dropout)
+        for part in (self.inner, self.outer):
+            nn.init.xavier_uniform_(part.weight)
+            nn.init.zeros_(part.bias)
+
+    def forward(
+        self, features: Float[Tensor, "batch time model_dim"]
+    ) -> Float[Tensor, "batch time model_dim"]:
+        """Return the change at each position."""
+        change: Tensor = self.outer(self._active(self.inner(features)))
+        return change
+
+    def _active(self, inner: Tensor) -> Tensor:
+        """Return the activation, in training with a part of it dropped."""
+        drops = self.training and self.dropout.p > 0
+        if self.activation == "relu" and drops and uses_hand_kernels(inner):
+            return rectified_dropout(inner, dropout=self.dropout.p)
+        dropped: Tensor = self.dropout(ACTIVATIONS[self.activation](inner))
+        return dropped
+
+
+class RecurrentUnit(nn.Module):
+    """SSRU: c_t = f_t c_{t-1} + (1 - f_t) W x_t, o_t = relu(c_t), f_t = sigmoid(W_f x_t + b_f).
+
+    In place of a decoder's self-attention (Kim et al. 2019, section 3): a step costs the same
+    however long the output is.
+    """
+
+    def __init__(self, model_dim: int):
+        super().__init__()
+        self.projection = Linear(model_dim, model_dim, bias=False)  # W
+        self.forget = Linear(model_dim, model_dim)  # W_f, b_f
+        for part in (self.projection, self.forget):
+            nn.init.xavier_uniform_(part.weight)
+        nn.init.zeros_(self.forget.bias)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch time model_dim"],
+        cell: Float[Tensor, "batch model_dim"] | None = None,
+    ) -> tuple[Float[Tensor, "batch time model_dim"], Float[Tensor, "batch model_dim"]]:
+        """Read symbols one after the other; return the output at each, and the last cell."""
+        forget = torch.sigmoid(self.forget(inputs))
+        offered = (1 - forget) * self.projection(inputs)
+        if cell is None:
+            cell = torch.zeros_like(inputs[:, 0])
+        cells = []
+        for kept, new in zip(forget.unbind(1), offered.unbind(1), strict=True):
+            cell = kept * cell + new
+            cells.append(cell)
+        return F.relu(torch.stack(cells, dim=1)), cell
+
+
+class SelfAttentionLayer(nn.Module):
+    """Self-attention, then a feed-forward network, each with a way around it."""
+
+    def __init__(
+        self,
+        *,
+        attention: MultiHeadAttention,
+        around_attention: Residual,
+        feed_forward: FeedForward,
+        around_feed_forward: Residual,
+    ):
+        super().__init__()
+        self.attention = attention
+        self.around_attention = around_attention
+        self.feed_forward = feed_forward
+        self.around_feed_forward = around_feed_forward
+
+    def forward(
+        self,
+        features: Float[Tensor, "batch target model_dim"],
+        sight: Visibility,
+        *,
+        past: Past | None = None,
+        start: int = 0,
+        with_weights: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch target model_dim"],
+        Past,
+        Float[Tensor, "batch heads target source"] | None,
+    ]:
+        """Read positions that follow those in `past`; return features, past and weights."""
+        (change, weights), after = self.attention(
+            self.around_attention.enter(features),
+            sight,
+            past=past,
+            start=start,
+            with_weights=with_weights,
+        )
+        features = self.around_attention.leave(features, change)
+        change = self.feed_forward(self.around_feed_forward.enter(features))
+        return self.around_feed_forward.leave(features, change), after, weights
+
+
+def recompute_layers(model: nn.Module) -> None:
+    """Let the stacks of a Transformer keep only what goes into each layer (Chen et al. 2016)."""
+    stacks: list[Any] = [part for part in model.modules() if hasattr(part, "recompute")]
+    if not stacks:
+        raise SettingsError(
+            "training.recompute needs layers of a Transformer, which this model has not; "
+            "leave it out."
+        )
+    for stack in stacks:
+        stack.recompute = True
+
+
+def recompute_layer(layer: nn.Module, *, wanted: bool) -> Callable[..., Any]:
+    """Return the layer, as one that is computed again for the gradient if that is wanted.
+
+    Torch's generator is set back for the second time, so the same is dropped.
+    """
+    if not wanted or not torch.is_grad_enabled():
+        return layer
+    return partial(checkpoint, layer, use_reentrant=False)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from regard.base.errors import SettingsError
+from regard.compute.processes import processes_for
+
+MODEL = nn.Linear(10, 100)
+
+
+def processes(
+    wanted: int | None = None,
+    *,
+    tokens: int = 8_192,
+    compiled: bool = False,
+    cores: int = 4,
+    monkeypatch: pytest.MonkeyPatch,
+) -> int:
+    """Return how many processes train a small model on a machine with so many cores."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    return processes_for(MODEL, wanted=wanted, tokens=tokens, compiled=compiled)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"cores": 2}, 2),
+        ({"cores": 1}, 1),
+        ({"cores": 16, "tokens": 4_096}, 2),  # more would have next to nothing to do
+        ({"cores": 2, "tokens": 300}, 1),
+        ({"cores": 2, "compiled": True}, 1),
+        ({"cores": 2, "wanted": 3}, 3),
+        ({"cores": 2, "wanted": 1}, 1),
+    ],
+)
+def test_as_many_as_are_asked_for_or_worth_their_while(
+    options: dict[str, Any], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert processes(**options, monkeypatch=monkeypatch) == expected
+
+
+def test_a_large_model_is_left_to_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "regard.compute.processes.MOST_PARAMETERS", 1_000
+    )  # parameters; it has 1,100
+    assert processes(monkeypatch=monkeypatch) == 1
+
+
+def test_helpers_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.compute.processes.CAN_FORK", False)
+    assert processes(monkeypatch=monkeypatch) == 1
+    with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):
+        processes(2, monkeypatch=monkeypatch)
