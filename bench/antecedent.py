@@ -27,10 +27,10 @@ from rich.console import Console
 from regard.batching.batch import collate, encode_pairs
 from regard.cli.display import TrainingDisplay
 from regard.corpora.grammar import generate
+from regard.corpora.grammar.choices import Selection
 from regard.corpora.grammar.generate import Split, Words
 from regard.corpora.grammar.lexicon import lexicon
-from regard.corpora.grammar.selection import Selection
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.pictures.arcs import Gaze, draw_arcs
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
-from regard.pictures.by_length import Panel, draw_by_length
+from regard.pictures.studies import Panel, draw_by_length
 from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "attention-cost.png"

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits
 from regard.recipes.resume import finish_or_start, limits_of

@@ -22,7 +22,7 @@ import torch
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import padded
 from regard.engines.ctranslate2_engine import INSTRUCTIONS
-from regard.exchange.fairseq_layout import DECODER_LAYER, ENCODER_LAYER
+from regard.exchange.fairseq import DECODER_LAYER, ENCODER_LAYER
 from regard.recipes.loaded import LoadedTranslator
 
 Translate = Callable[[Sequence[str]], list[str]]

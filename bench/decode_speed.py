@@ -36,9 +36,9 @@ from regard.compute.device import has_idle_avx512
 from regard.compute.processes import available_cores
 from regard.corpora.lines import read_lines
 from regard.engines.choice import choose_engine, layouts
-from regard.engines.conversion import converted
 from regard.engines.ctranslate2_engine import CTranslate2Engine
 from regard.engines.engine import Engine
+from regard.engines.preparation import converted
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.recipes.catalog import find_recipe

@@ -19,8 +19,8 @@ from typing import get_args
 from rich.console import Console
 
 from regard.cli.display import TrainingDisplay
-from regard.corpora.pair import SentencePair
-from regard.pictures.by_length import Panel, draw_by_length
+from regard.corpora.parallel import SentencePair
+from regard.pictures.studies import Panel, draw_by_length
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits
 from regard.recipes.loaded import LoadedTranslator

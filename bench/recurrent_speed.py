@@ -36,7 +36,7 @@ from contestants.pieces import (
     write_vocabulary,
 )
 from regard.corpora.lines import read_lines
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 from result import write_result
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k" / "raw"

@@ -32,8 +32,8 @@ from torch.nn import Parameter
 from torch.testing import assert_close
 
 from bare_gpt import bare_gradient
+from regard.batching.batch import split_rows
 from regard.batching.order import Position
-from regard.batching.rows import split_rows
 from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
 from regard.compute.device import keep_memory
 from regard.models.inspection import parameter_count
@@ -52,8 +52,7 @@ from regard.recipes.text_data import prepare_text
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.schema import expect
 from regard.training.checkpoint import read_state
-from regard.training.crew import Sharing, gradients
-from regard.training.update import AddGradient, update
+from regard.training.update import AddGradient, Sharing, gradients, update
 from result import read_result, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -30,7 +30,7 @@ from regard.cli.compare import length_table, score_table
 from regard.cli.display import waiting
 from regard.cli.several import train_several
 from regard.corpora.lines import read_lines
-from regard.pictures.comparison import draw_sure_curves
+from regard.pictures.curves import draw_sure_curves
 from regard.recipes.compare import Comparison, compare
 from regard.recipes.comparison_report import write_comparison
 from regard.recipes.corpus_folder import find_corpus

@@ -40,7 +40,7 @@ from regard.base.shapes import Tensor
 from regard.compute.device import has_idle_avx512
 from regard.compute.linear import product
 from regard.corpora.lines import read_lines
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))

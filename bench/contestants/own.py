@@ -21,8 +21,7 @@ from regard.compute.processes import processes_for
 from regard.models.build import build_translator
 from regard.recipes.objective import batch_loss
 from regard.settings.transformer import TransformerSettings
-from regard.training.crew import Sharing, gradients
-from regard.training.update import update
+from regard.training.update import Sharing, gradients, update
 
 
 def updates(work: Path, size: str) -> Iterator[int]:

@@ -8,7 +8,7 @@ from regard.base.protocols import StepDecoder, Tokenizer
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.models.build import build_translator
 from regard.settings.model import RecurrentSettings
-from regard.text.build import Kind, load_tokenizer, train_tokenizer
+from regard.text.tokenizers import Kind, load_tokenizer, train_tokenizer
 
 
 def test_the_special_symbols_come_first() -> None:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.batching.answers import AnswerIds, answer_ids, collate_answers
-from regard.batching.endless import endless
-from regard.batching.order import BatchOrder, Position
+from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.stream import AnswerIds, answer_ids, collate_answers
 
 IDS = st.lists(st.integers(1, 9), min_size=1, max_size=9)
 

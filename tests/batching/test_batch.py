@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import Example, collate, encode_pairs
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.text.character import CharacterTokenizer
 
 IDS = st.lists(st.integers(min_value=4, max_value=90), max_size=9).map(tuple)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.batching.buckets import by_length, cut, sorted_batches
+from regard.batching.batch import by_length, cut, sorted_batches
 
 LENGTHS = st.lists(
     st.tuples(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=40)),

@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from regard.batching.augmentation import Resegmenter
 from regard.batching.batch import encode_pairs
 from regard.batching.order import TOGETHER, BatchOrder, Position, iterate
-from regard.batching.resegment import Resegmenter
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.text.sentencepiece import SPACE_MARK, SentencePieceTokenizer
 
 TEXTS = [f"the {size} {colour} dog barks loudly at the sleeping cats" for size in

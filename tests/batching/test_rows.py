@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.batching.rows import split_rows
+from regard.batching.batch import split_rows
 from regard.batching.stream import StreamBatch
 
 

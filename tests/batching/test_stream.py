@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from regard.base.errors import RunError
 from regard.batching.order import Position
 from regard.batching.stream import WindowOrder, all_windows, iterate_stream, permuted
-from regard.corpora.token_file import TokenFile, write_tokens
+from regard.corpora.running_text import TokenFile, write_tokens
 
 
 @pytest.fixture(scope="module")

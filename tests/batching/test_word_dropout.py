@@ -3,8 +3,8 @@ from __future__ import annotations
 import torch
 
 from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
+from regard.batching.augmentation import drop_words
 from regard.batching.batch import Example, collate
-from regard.batching.word_dropout import drop_words
 
 
 def test_a_share_of_what_is_read_becomes_unknown() -> None:

@@ -10,7 +10,7 @@ from tests.conftest import TOY_WORDS
 
 import regard
 from regard.corpora.lines import read_lines
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.run import Run
 from regard.recipes.tune import TriedPenalty, choose_penalty
 from regard.scoring.bleu import corpus_bleu

@@ -8,7 +8,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.compute import device as precision
 from regard.compute.device import computing_in, has_bf16
-from regard.training.chunked_loss import chunked_token_loss
+from regard.training.losses import chunked_token_loss
 
 
 def test_single_precision_changes_nothing() -> None:

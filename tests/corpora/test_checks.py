@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 
-from regard.corpora.checks import suspicions, vocabulary_suspicion
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair, suspicions, vocabulary_suspicion
 
 RANDOM = Random(1)
 SOURCES = [" ".join(RANDOM.choices(["cat", "dog", "sees", "a"], k=RANDOM.randint(2, 20)))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from regard.base.errors import SettingsError
 from regard.corpora.grammar import english, french
-from regard.corpora.grammar.align import align
-from regard.corpora.grammar.clause_verbs import CLAUSE_VERBS
+from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.french_forms import (
     PERSONS,
     Agreement,
@@ -22,10 +21,8 @@ from regard.corpora.grammar.french_forms import (
     joined,
     participle_form,
 )
-from regard.corpora.grammar.generate import generate
-from regard.corpora.grammar.languages import PAIRS, target_language
-from regard.corpora.grammar.lexicon import Adjective, Adverb, Noun, Verb, lexicon
-from regard.corpora.grammar.random_stream import RandomStream
+from regard.corpora.grammar.generate import PAIRS, align, generate, target_language
+from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Adjective, Adverb, Noun, Verb, lexicon
 from regard.corpora.grammar.sampling import Sampler
 from regard.corpora.grammar.tree import (
     Clause,

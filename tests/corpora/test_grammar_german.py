@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from regard.corpora.grammar import english, german
-from regard.corpora.grammar.align import align, antecedents
-from regard.corpora.grammar.clause_verbs import CLAUSE_VERBS
-from regard.corpora.grammar.lexicon import Noun, Verb, lexicon
+from regard.corpora.grammar.generate import align, antecedents
+from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Noun, Verb, lexicon
 from regard.corpora.grammar.tree import (
     Clause,
     Coordination,

@@ -14,14 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.corpora.grammar import generate, german
-from regard.corpora.grammar.antecedents import noun_phrases
+from regard.corpora.grammar.choices import RandomStream, Selection, possible, share
 from regard.corpora.grammar.generate import split_of
 from regard.corpora.grammar.lexicon import lexicon
-from regard.corpora.grammar.random_stream import RandomStream
-from regard.corpora.grammar.sampling import Sampler
-from regard.corpora.grammar.selection import Selection
-from regard.corpora.grammar.shares import possible, share
-from regard.corpora.pair import SentencePair
+from regard.corpora.grammar.sampling import Sampler, noun_phrases
+from regard.corpora.parallel import SentencePair
 
 # Name, options, sizes; drawn once in a process of its own, where no types are checked at run time:
 # with the checks it takes a hundred times as long.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.corpora.documents.inline import AlignedWord, Tag, paired, peeled, place_tags
+from regard.corpora.formats.inline import AlignedWord, Tag, paired, peeled, place_tags
 
 TAG = re.compile(r"<(/?)(\w+)(/?)>")
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError, SettingsError
-from regard.corpora.pair import SentencePair
-from regard.corpora.parallel import read_pairs, read_parallel, read_tsv
+from regard.corpora.parallel import SentencePair, read_pairs, read_parallel, read_tsv
 
 LONG = "word " * 100_000
 

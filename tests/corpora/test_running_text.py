@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.base.errors import DataError
 from regard.corpora.running_text import between, measure, text_chunks, thinned
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 
 TEXTS = st.text("ab \n'", max_size=80).map(lambda text: "x" + text)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RunError
-from regard.corpora.token_file import TokenFile, has_tokens, open_tokens, write_tokens
+from regard.corpora.running_text import TokenFile, has_tokens, open_tokens, write_tokens
 
 
 def written(folder: Path, *, vocab: int = 300) -> TokenFile:

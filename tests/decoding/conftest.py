@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.base.results import Encoded, Step
 from regard.base.special_tokens import BEGIN, END, PAD
-from regard.decoding.length_penalty import LengthPenalty
+from regard.decoding.search import LengthPenalty
 
 VOCAB = 7  # four special symbols and three letters
 

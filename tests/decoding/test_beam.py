@@ -12,8 +12,8 @@ from torch import Tensor
 from regard.base.protocols import StepDecoder
 from regard.decoding.beam import beam_search
 from regard.decoding.greedy import greedy_search
-from regard.decoding.length_penalty import LengthPenalty
 from regard.decoding.rules import Rules
+from regard.decoding.search import LengthPenalty
 
 PENALTIES = [
     LengthPenalty(kind, alpha)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from regard.base.special_tokens import BEGIN, END, PAD
-from regard.decoding.candidates import IMPOSSIBLE, next_log_probabilities
+from regard.decoding.search import IMPOSSIBLE, next_log_probabilities
 
 
 def test_padding_and_begin_never_come_and_at_the_limit_only_the_end() -> None:

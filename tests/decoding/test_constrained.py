@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.decoding.beam import beam_search
-from regard.decoding.constrained import Constrained
-from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
+from regard.decoding.constraints.automaton import Spelling
+from regard.decoding.constraints.batch import Constrained
+from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.greedy import greedy_search
-from regard.decoding.length_penalty import LengthPenalty
 from regard.decoding.rules import Rules
 from regard.decoding.sampling import sample
-from regard.decoding.spelling import Spelling
+from regard.decoding.search import LengthPenalty
 
 VOCAB = 7
 LETTERS = st.integers(4, 6)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
-from regard.decoding.filters import (
+from regard.decoding.rules import (
     keep_min_p,
     keep_top_k,
     keep_top_p,

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.greedy import greedy_search
-from regard.decoding.length_penalty import LengthPenalty
 from regard.decoding.rules import Rules
+from regard.decoding.search import LengthPenalty
 
 SOURCE = torch.tensor([[4, 3], [5, 3], [6, 3]])
 MASK = torch.ones_like(SOURCE, dtype=torch.bool)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.decoding.length_penalty import LengthPenalty
+from regard.decoding.search import LengthPenalty
 
 
 @pytest.mark.parametrize(

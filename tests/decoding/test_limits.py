@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.decoding.limits import least_lengths, length_limits
+from regard.decoding.search import least_lengths, length_limits
 
 
 def test_a_limit_depends_on_its_own_sentence_alone() -> None:

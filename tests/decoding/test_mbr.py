@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from regard.decoding.mbr import expected_utilities
+from regard.decoding.sampling import expected_utilities
 
 
 def test_the_output_most_like_all_draws_is_first() -> None:

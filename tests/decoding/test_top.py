@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.decoding.top import top_of_rows
+from regard.decoding.search import top_of_rows
 
 
 @settings(deadline=None, max_examples=60)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from regard.engines.conversion import converted
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.preparation import converted
 from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator
 from regard.settings.decoding import DecodingSettings

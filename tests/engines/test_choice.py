@@ -13,12 +13,11 @@ from regard.base.errors import SettingsError
 from regard.compute.processes import available_cores
 from regard.engines import choice
 from regard.engines.choice import choose_engine, layouts
-from regard.engines.conversion import converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine
-from regard.engines.torch_processes import TorchProcesses
-from regard.exchange.ctranslate2_export import read_export_record, write_export_record
+from regard.engines.preparation import converted, engine_folder, fingerprint
+from regard.engines.torch_engine import TorchEngine, TorchProcesses
+from regard.exchange.ctranslate2 import read_export_record, write_export_record
 from regard.recipes.loaded import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")

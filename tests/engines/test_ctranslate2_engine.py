@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
 
 from regard.base.results import Hypothesis
-from regard.decoding.constraints import Constraints
-from regard.engines.attention_pass import attention_over
+from regard.decoding.constraints.phrases import Constraints
 from regard.engines.ctranslate2_engine import CTranslate2Engine, shared_out
-from regard.engines.engine import Engine
+from regard.engines.engine import Engine, attention_over
 from regard.recipes.loaded import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")

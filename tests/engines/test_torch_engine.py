@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN, END
-from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
-from regard.decoding.spelling import Spelling
+from regard.decoding.constraints.automaton import Spelling
+from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator

@@ -12,10 +12,9 @@ import pytest
 import torch
 
 from regard.compute.processes import CAN_FORK
-from regard.decoding.constraints import Constraints
+from regard.decoding.constraints.phrases import Constraints
 from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine
-from regard.engines.torch_processes import TorchProcesses
+from regard.engines.torch_engine import TorchEngine, TorchProcesses
 from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.transformer import TransformerSettings

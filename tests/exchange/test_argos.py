@@ -17,8 +17,8 @@ from regard.base.errors import SettingsError
 from regard.exchange.argos import write_argos
 from regard.models.build import build_translator
 from regard.settings.transformer import TransformerSettings
-from regard.text.build import train_tokenizer
 from regard.text.sentencepiece import SentencePieceTokenizer
+from regard.text.tokenizers import train_tokenizer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -13,7 +13,7 @@ from regard.base.special_tokens import END, UNKNOWN
 from regard.batching.batch import padded
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
-from regard.exchange.fairseq_layout import fill_translator
+from regard.exchange.fairseq import fill_translator
 from regard.models.build import TransformerPlan
 
 # Their <s>, <pad>, </s>, <unk> in our order; their decoder begins with the end mark.

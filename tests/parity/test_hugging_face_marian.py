@@ -7,7 +7,7 @@ import torch
 
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
-from regard.exchange.fairseq_layout import fill_translator
+from regard.exchange.fairseq import fill_translator
 from regard.models.build import TransformerPlan
 
 transformers = pytest.importorskip("transformers")

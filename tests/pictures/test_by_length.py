@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.by_length import Panel, draw_by_length
+from regard.pictures.studies import Panel, draw_by_length
 
 CURVES = {"rotary": {5: 100.0, 20: 98.0, 40: 60.0}, "learned": {5: 100.0, 20: 97.0, 40: 10.0}}
 

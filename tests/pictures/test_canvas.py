@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
 from regard.pictures import canvas
-from regard.pictures.canvas import figure_in_full, figure_svg, render, save_figure
-from regard.pictures.fonts import OWN_FAMILY, UnreadableScriptWarning
-from regard.pictures.records import Records
+from regard.pictures.canvas import Records, figure_in_full, figure_svg, render, save_figure
+from regard.pictures.labels import OWN_FAMILY, UnreadableScriptWarning
 
 
 def draw() -> Figure:

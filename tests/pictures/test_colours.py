@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.pictures.colours import (
-    INK,
-    PALETTE,
-    hexadecimal,
-    ink_on_paper,
-    light_in_the_dark,
-)
+from regard.pictures.canvas import INK, PALETTE, hexadecimal, ink_on_paper, light_in_the_dark
 
 WHITE, NIGHT = "#ffffff", "#14171c"
 

@@ -6,13 +6,9 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.comparison import (
-    draw_sure_curves,
-    sure_curves_svg,
-    write_sure_curves,
-)
+from regard.pictures.curves import draw_sure_curves, sure_curves_svg, write_sure_curves
+from regard.scoring.bleu import Band
 from regard.scoring.bootstrap import Interval, SureBand
-from regard.scoring.by_length import Band
 from regard.scoring.score import Score
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.confusion import confusion_svg, draw_confusion
+from regard.pictures.heat_map import confusion_svg, draw_confusion
 
 COUNTS = np.array([[8, 2], [0, 0]])
 

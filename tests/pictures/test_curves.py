@@ -13,7 +13,7 @@ from regard.pictures.curves import (
     learning_curves_svg,
     length_curves_svg,
 )
-from regard.scoring.by_length import Band
+from regard.scoring.bleu import Band
 from regard.scoring.score import Score
 
 

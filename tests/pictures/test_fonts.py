@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from matplotlib import font_manager
 
-from regard.pictures import fonts
-from regard.pictures.fonts import OWN_FAMILY, families_with, preferred_families, unreadable
+from regard.pictures import labels as fonts
+from regard.pictures.labels import OWN_FAMILY, families_with, preferred_families, unreadable
 
 
 def test_installed_fonts_are_looked_up_after_the_own_one(monkeypatch: pytest.MonkeyPatch) -> None:

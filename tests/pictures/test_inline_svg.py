@@ -8,7 +8,7 @@ import pytest
 
 from regard.base.errors import RegardError
 from regard.pictures.heat_map import heat_map_svg
-from regard.pictures.inline_svg import inline_svg
+from regard.pictures.svg import inline_svg
 
 OPEN = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.labelled_map import labelled_map, plain_text, readable_label
+from regard.pictures.labels import labelled_map, plain_text, readable_label
 
 
 @pytest.mark.parametrize(

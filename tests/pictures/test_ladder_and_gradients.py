@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.gradients import draw_gradients
-from regard.pictures.ladder import Step, draw_ladder
+from regard.pictures.studies import Step, draw_gradients, draw_ladder
 
 
 def test_the_ladder_has_a_bar_a_rung(tmp_path: Path) -> None:

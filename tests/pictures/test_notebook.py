@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from regard.pictures.heat_map import heat_map_svg
-from regard.pictures.notebook import notebook_lines, notebook_picture
+from regard.pictures.svg import notebook_lines, notebook_picture
 
 ATTACK = '<img src=x onerror="alert(1)">'
 

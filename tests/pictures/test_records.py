@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError
-from regard.pictures.records import Records, write_records
+from regard.pictures.canvas import Records, write_records
 
 
 def test_rows_come_as_csv_and_as_json(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from regard.pictures.report import (
     report_html,
     write_report,
 )
-from regard.scoring.by_length import Band
+from regard.scoring.bleu import Band
 from regard.scoring.score import Score
 
 ATTACK = "</title></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.pictures.scripts import (
+from regard.pictures.labels import (
     RIGHT_TO_LEFT_MARK,
     begins_right_to_left,
     reads_right_to_left,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.sections import (
+from regard.pictures.report import (
     Fold,
     Heading,
     HoverMap,
@@ -17,8 +17,8 @@ from regard.pictures.sections import (
     Sample,
     Samples,
     Table,
-    escaped,
 )
+from regard.pictures.svg import escaped
 
 
 def test_texts_mean_only_themselves():

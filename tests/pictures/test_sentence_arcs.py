@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.sentence_arcs import draw_sentence_arcs, sentence_arcs_svg
-from regard.pictures.word_line import label_width, word_centres
+from regard.pictures.arcs import draw_sentence_arcs, sentence_arcs_svg
+from regard.pictures.labels import label_width, word_centres
 
 WORDS = ["the", "cat", "saw", "it"]
 WEIGHTS = np.array(

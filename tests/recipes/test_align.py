@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.align import align, align_both, score_heads
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.scoring.alignment import alignment_error_rate

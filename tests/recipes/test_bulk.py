@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import DataError, RunError
-from regard.corpora.documents.columns import ColumnReader
-from regard.corpora.line_stream import LineStream, Position, open_stream
+from regard.corpora.formats.document import ColumnReader
+from regard.corpora.lines import LineStream, Position, open_stream
 from regard.recipes.bulk import SplitLines, WholeLines, translate_file, translate_stream
 from regard.recipes.loaded import SentenceTooLongError
 from regard.recipes.part_files import PartFiles

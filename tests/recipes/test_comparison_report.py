@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.compare import Comparison, compare
 from regard.recipes.comparison_report import most_different, write_comparison
 

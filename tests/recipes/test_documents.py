@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from regard.base.errors import DataError
-from regard.corpora.documents.document import Document, Languages, Segment
-from regard.corpora.documents.formats import read_document
-from regard.decoding.constraints import ImpossibleConstraintsError
+from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.registry import read_document
+from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.recipes.attention_map import AttentionMap
 from regard.recipes.documents import run_fingerprint, translate_document
 from regard.recipes.segments import LinkedText, Splitting, aligned_words

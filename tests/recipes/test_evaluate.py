@@ -8,8 +8,7 @@ import pytest
 
 import regard
 from regard.base.errors import RegardError
-from regard.corpora.pair import SentencePair
-from regard.corpora.parallel import read_parallel
+from regard.corpora.parallel import SentencePair, read_parallel
 from regard.models.build import build_translator
 from regard.recipes.align import align
 from regard.recipes.evaluate import evaluate

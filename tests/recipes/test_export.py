@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from regard.base.errors import RunError, SettingsError
-from regard.exchange.ctranslate2_export import read_export_record
+from regard.exchange.ctranslate2 import read_export_record
 from regard.models.build import build_translator
 from regard.recipes.export import export_argos, export_ctranslate2
 from regard.recipes.lexicon import learn_shortlist
 from regard.recipes.loaded import load
 from regard.recipes.run import Run
 from regard.settings.translation import TranslationRecipe
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 from regard.training.checkpoint import CheckpointStore
 from regard.training.progress import Progress
 

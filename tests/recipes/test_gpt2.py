@@ -12,8 +12,8 @@ from regard.models.language_model import build_language_model
 from regard.recipes.gpt2 import export_gpt2, import_gpt2
 from regard.recipes.run import Run
 from regard.settings.language_model import CausalTransformerSettings, LanguageModelRecipe
-from regard.text.build import AnyTokenizer, train_tokenizer
 from regard.text.byte_bpe import ByteBpeTokenizer
+from regard.text.tokenizers import AnyTokenizer, train_tokenizer
 from regard.training.checkpoint import CheckpointStore
 from regard.training.progress import Progress
 

@@ -18,7 +18,7 @@ from regard.recipes.resume import finish_or_start
 from regard.recipes.translate import train_translator
 from regard.settings.schema import expect
 from regard.settings.translation import TrainingSettings, TranslationRecipe
-from regard.training.muon import Muon
+from regard.training.optimisers import Muon
 
 MUON = TrainingSettings.model_validate({"optimizer": "muon"})
 

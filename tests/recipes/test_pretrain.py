@@ -23,7 +23,7 @@ from regard.recipes.resume import open_run
 from regard.recipes.text_data import prepare_text
 from regard.settings.language_model import LanguageModelRecipe, PretrainingSettings
 from regard.settings.schema import expect
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 SMALL = [
     "model.layers=1",

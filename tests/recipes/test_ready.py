@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tests.conftest import TOY_WORDS
 
-from regard.corpora.pair import SentencePair
-from regard.engines.conversion import fingerprint
-from regard.engines.waiting import known_wait
+from regard.corpora.parallel import SentencePair
+from regard.engines.preparation import fingerprint, known_patience
 from regard.recipes import ready
 from regard.recipes.loaded import LoadedTranslator, load
 from regard.recipes.ready import prepare_fast_search
@@ -35,8 +34,8 @@ def test_it_measures_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = prepare_fast_search(model, run, [*PAIRS, SentencePair("", "")])
     assert found is not None
     assert found.sentences == len(PAIRS)  # nothing is to be found out with an empty one
-    assert found == known_wait(run, fingerprint(model), model.recipe.decoding)
-    monkeypatch.delattr(ready, "measure_wait")
+    assert found == known_patience(run, fingerprint(model), model.recipe.decoding)
+    monkeypatch.delattr(ready, "measure_patience")
     assert prepare_fast_search(model, run, PAIRS) == found
 
 

@@ -12,7 +12,7 @@ import torch
 from regard.base.errors import RegardError, SettingsError
 from regard.base.special_tokens import UNKNOWN
 from regard.batching.batch import Example
-from regard.decoding.constraints import ImpossibleConstraintsError
+from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.models.build import build_translator
 from regard.recipes.attention_map import AttentionMap
 from regard.recipes.forced import forced_log_probabilities
@@ -22,7 +22,7 @@ from regard.recipes.unknown_words import with_source_words
 from regard.recipes.verbatim import verbatim_words
 from regard.settings.transformer import TransformerSettings
 from regard.settings.translation import TranslationRecipe
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 
 LINES = ["the cat sat on 3 mats", "see http://x.org/a now", "der Hund bellt 3 mal", "die Katze"]
 SHORT = {"beam": 3, "max_extra": 6, "max_ratio": 1.0}

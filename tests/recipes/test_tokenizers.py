@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.catalog import find_recipe
 from regard.recipes.resume import open_run
 from regard.recipes.tokenizers import learn_tokenizers, run_tokenizers, supported_size

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.catalog import find_recipe
 from regard.recipes.data import Splits
 from regard.recipes.resume import open_run

@@ -23,7 +23,7 @@ from regard.recipes.translate import train_translator
 from regard.scoring.score import Score
 from regard.settings.schema import expect
 from regard.settings.translation import TranslationRecipe
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 SMALL = [
     "model.hidden=16",

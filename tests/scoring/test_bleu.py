@@ -99,7 +99,7 @@ def test_a_negative_word_order_is_refused():
 
 def test_scoring_does_without_torch_and_matplotlib():
     program = (
-        "import sys, regard.scoring.by_length, regard.scoring.alignment;"
+        "import sys, regard.scoring.bleu, regard.scoring.alignment;"
         "sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

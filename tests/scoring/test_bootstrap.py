@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
-from regard.scoring.bleu import corpus_bleu
+from regard.scoring.bleu import bleu_by_length, corpus_bleu
 from regard.scoring.bootstrap import Interval, bleu_interval, paired_bootstrap, sure_bands
-from regard.scoring.by_length import bleu_by_length
 
 WORDS = ["der", "die", "das", "alte", "Hund", "Katze", "schläft", "sieht", "im", "Garten"]
 

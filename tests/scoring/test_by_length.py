@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
-from regard.scoring.bleu import corpus_bleu
-from regard.scoring.by_length import bleu_by_length, default_bands
+from regard.scoring.bleu import bleu_by_length, corpus_bleu, default_bands
 
 
 def words(count: int) -> str:

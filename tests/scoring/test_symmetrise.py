@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
-from regard.scoring.symmetrise import METHODS, symmetrise, symmetrise_all
+from regard.scoring.alignment import METHODS, symmetrise, symmetrise_all
 
 a_link = st.tuples(st.integers(0, 6), st.integers(0, 6))
 some_links = st.frozensets(a_link, max_size=10)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from regard.base.errors import RunError, SettingsError
-from regard.text.build import (
+from regard.text.tokenizers import (
     TOKENIZERS,
     Kind,
     extend_tokenizer,
@@ -91,7 +91,7 @@ def test_unreadable_file(tmp_path: Path) -> None:
 
 
 def test_text_does_without_torch() -> None:
-    command = "import sys, regard.text.build; sys.exit('torch' in sys.modules)"
+    command = "import sys, regard.text.tokenizers; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RunError, SettingsError
-from regard.text.build import extend_tokenizer, load_tokenizer, train_tokenizer
 from regard.text.byte_bpe import END_OF_TEXT, ByteBpeTokenizer, byte_letters
+from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
 
 pytest.importorskip("tokenizers")
 

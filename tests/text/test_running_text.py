@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.text.build import AnyTokenizer, train_tokenizer
-from regard.text.running_text import RunningText
+from regard.text.tokenizers import AnyTokenizer, RunningText, train_tokenizer
 
 LINES = ["the cat sat\n", "  on the mat\n", "\n", "and there it stayed\n"] * 5
 KINDS: dict[str, AnyTokenizer] = {

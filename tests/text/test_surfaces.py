@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.text.surfaces import visible, words_of_surfaces
+from regard.text.vocabulary import visible, words_of_surfaces
 
 
 @pytest.mark.parametrize(

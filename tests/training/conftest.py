@@ -11,13 +11,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.training.averaging import CheckpointAverage, MovingAverage
-from regard.training.checkpoint import CheckpointStore
-from regard.training.crew import Sharing
+from regard.training.checkpoint import CheckpointAverage, CheckpointStore, MovingAverage
 from regard.training.loop import Limits, Validation, fit
-from regard.training.loss import LossSum
+from regard.training.losses import LossSum
 from regard.training.progress import Progress
-from regard.training.update import UpdateResult
+from regard.training.update import Sharing, UpdateResult
 
 
 @dataclass(frozen=True)

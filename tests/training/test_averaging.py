@@ -11,8 +11,13 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
-from regard.training.checkpoint import read_state
+from regard.training.checkpoint import (
+    CheckpointAverage,
+    MovingAverage,
+    mean_of,
+    read_state,
+    replaced,
+)
 from regard.training.loop import Validation
 
 

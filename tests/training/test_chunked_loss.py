@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.training.chunked_loss import chunked_token_loss
-from regard.training.loss import token_loss
+from regard.training.losses import chunked_token_loss, token_loss
 
 
 def example(seed: int, *, bias: bool) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:

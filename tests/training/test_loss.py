@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.training.loss import token_loss
+from regard.training.losses import token_loss
 
 MASK = torch.tensor([[True, True, False], [True, False, False]])
 

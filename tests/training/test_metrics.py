@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.training.metrics import MetricsLog, TensorBoardLog, read_metrics
-from regard.training.progress import Progress
+from regard.training.progress import MetricsLog, Progress, TensorBoardLog, read_metrics
 from regard.training.update import UpdateResult
 
 RESULT = UpdateResult(loss=2.5, tokens=7, gradient_norm=0.5)

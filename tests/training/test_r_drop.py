@@ -6,8 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from regard.training.loss import token_loss
-from regard.training.r_drop import r_drop_loss
+from regard.training.losses import r_drop_loss, token_loss
 
 BATCH, TARGET, WIDTH, VOCAB = 2, 5, 4, 7
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from regard.settings.translation import TrainingSettings
-from regard.training.schedule import SCHEDULES, learning_rate
+from regard.training.loop import SCHEDULES, learning_rate
 
 
 @pytest.mark.parametrize(

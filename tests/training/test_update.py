@@ -11,7 +11,7 @@ from torch import nn
 from regard.batching.batch import Batch, Example, collate
 from regard.models.build import build_translator
 from regard.settings.model import RecurrentSettings
-from regard.training.loss import LossSum, token_loss
+from regard.training.losses import LossSum, token_loss
 from regard.training.update import UpdateResult, add_gradient, update
 
 VOCAB = 12

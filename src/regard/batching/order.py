@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.base.errors import RunError, SettingsError
-from regard.batching.batch import Batch, Example, collate
-from regard.batching.buckets import by_length, cut
+from regard.batching.batch import Batch, Example, by_length, collate, cut
 
 # Examples are sorted by length within pools of this many: large enough that the sentences of a
 # batch are of nearly one length, small enough that a large corpus is mixed anew in each epoch.
@@ -140,3 +140,20 @@ def _redrawn(
 def _shuffle(random: np.random.PCG64, count: int) -> NDArray[np.int64]:
     """Return the numbers from 0 to count - 1 in random order."""
     return np.argsort(random.random_raw(count), kind="stable").astype(np.int64)
+
+
+AnyBatch = TypeVar("AnyBatch")
+
+
+def endless(
+    order: BatchOrder, collate: Callable[[Sequence[int]], AnyBatch], *, start: Position
+) -> Iterator[tuple[Position, AnyBatch]]:
+    """Yield what `collate` makes of the rows of each batch, with the position after it."""
+    epoch, first = start.epoch, start.batch
+    while True:
+        batches = order.batches(epoch)
+        for number in range(first, len(batches)):
+            done = number + 1 == len(batches)
+            after = Position(epoch + 1, 0) if done else Position(epoch, number + 1)
+            yield after, collate(batches[number])
+        epoch, first = epoch + 1, 0

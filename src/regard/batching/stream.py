@@ -1,19 +1,21 @@
-"""Windows of one long text: a shuffled order to train in, and all of it in turn to validate on."""
+"""Batches for language models: windows of one long text, and prompts with answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Int as IntArray
 from jaxtyping import UInt64
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.base.errors import RunError
 from regard.base.shapes import Bool, Int, Tensor
 from regard.batching.order import Position
-from regard.corpora.token_file import TokenFile
+from regard.corpora.running_text import TokenFile
 
 ROUNDS = 4
 VALIDATION_TOKENS = 4_096
@@ -150,3 +152,51 @@ def read_batch(
     """Return the windows that begin at these places."""
     windows = torch.from_numpy(file.rows(starts, length=context + 1))
     return StreamBatch(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())
+
+
+class AnswerIds(NamedTuple):
+    """A prompt and its answer as one row of ids, and where the answer begins."""
+
+    ids: Sequence[int]
+    answer: int
+
+
+@dataclass(frozen=True)
+class AnswerBatch:
+    """Rows padded at their ends; the mask says which following symbols belong to an answer."""
+
+    tokens: Int[Tensor, "batch time"]
+    expected: Int[Tensor, "batch time"]
+    mask: Bool[Tensor, "batch time"]
+    real: int
+
+    @property
+    def target_tokens(self) -> int:
+        """How many symbols are to be predicted."""
+        return int(self.mask.sum())
+
+    @property
+    def padding_share(self) -> float:
+        """The share of positions that hold no symbol."""
+        return 1 - self.real / self.tokens.numel()
+
+
+def answer_ids(prompt: Sequence[int], answer: Sequence[int], *, context: int) -> AnswerIds:
+    """Join a prompt and its answer; what is too long loses the beginning of the prompt first."""
+    kept = list(answer)[:context]
+    before = list(prompt)[-(context + 1 - len(kept)) :]
+    return AnswerIds([*before, *kept], len(before))
+
+
+def collate_answers(examples: Sequence[AnswerIds]) -> AnswerBatch:
+    """Return examples as one batch."""
+    rows = [torch.tensor(one.ids) for one in examples]
+    places = [
+        torch.arange(1, len(row)) >= one.answer for row, one in zip(rows, examples, strict=True)
+    ]
+    return AnswerBatch(
+        tokens=pad_sequence([row[:-1] for row in rows], batch_first=True),
+        expected=pad_sequence([row[1:] for row in rows], batch_first=True),
+        mask=pad_sequence(places, batch_first=True),
+        real=sum(len(row) - 1 for row in rows),
+    )

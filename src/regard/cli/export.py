@@ -12,7 +12,7 @@ from regard.base.errors import SettingsError
 from regard.cli.options import RunFolder
 
 if TYPE_CHECKING:
-    from regard.exchange.ctranslate2_export import Quantization
+    from regard.exchange.ctranslate2 import Quantization
 
 
 class Form(StrEnum):

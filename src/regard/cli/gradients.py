@@ -32,7 +32,7 @@ def gradients(
     from rich.console import Console
 
     from regard.cli.counting import counting
-    from regard.pictures.gradients import draw_gradients
+    from regard.pictures.studies import draw_gradients
     from regard.recipes.gradients import measure
 
     with counting(Console(stderr=True), steps) as told:

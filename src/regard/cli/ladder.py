@@ -79,7 +79,7 @@ def _show(climbed: list[Climbed]) -> None:
 
 
 def _draw(climbed: list[Climbed], out: Path, *, chance: float, unordered: float) -> None:
-    from regard.pictures.ladder import Step, draw_ladder
+    from regard.pictures.studies import Step, draw_ladder
 
     bars = [
         Step(

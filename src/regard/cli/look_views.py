@@ -234,7 +234,7 @@ def _confusion(question: Question) -> None:
     import numpy as np
 
     from regard.base.errors import RunError
-    from regard.pictures.confusion import draw_confusion
+    from regard.pictures.heat_map import draw_confusion
 
     path = question.folder / "test.json"
     try:

@@ -51,8 +51,7 @@ def score(
         _score_alignment(system, reverse, reference, symmetrise, gold_first, json)
         return
     from regard.corpora.lines import read_lines
-    from regard.scoring.bleu import corpus_bleu, corpus_chrf
-    from regard.scoring.by_length import bleu_by_length
+    from regard.scoring.bleu import bleu_by_length, corpus_bleu, corpus_chrf
 
     if by_length and source is None:
         raise SettingsError("--by-length needs the source sentences: give --source FILE.")
@@ -81,8 +80,7 @@ def _score_alignment(
 ) -> None:
     """Print the alignment error rate, of one direction or of two made into one."""
     from regard.corpora.pharaoh import read_alignments, read_gold
-    from regard.scoring.alignment import alignment_error_rate
-    from regard.scoring.symmetrise import symmetrise_all
+    from regard.scoring.alignment import alignment_error_rate, symmetrise_all
 
     found = [frozenset(links) for links in read_alignments(system)]
     if reverse is not None:

@@ -59,7 +59,7 @@ def translate(
     """
     from regard.cli.translate_files import FileOptions, translate_input
     from regard.cli.translate_model import ready_model, translate_text
-    from regard.corpora.documents.document import Languages
+    from regard.corpora.formats.document import Languages
     from regard.recipes.wishes import Wishes, read_terms
 
     if text is not None and source is not None:

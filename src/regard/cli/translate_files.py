@@ -17,12 +17,19 @@ from regard.base.errors import SettingsError
 from regard.cli.bulk_display import BulkDisplay
 from regard.cli.translate_model import ReadyModel, alignment, shown, translate_text, write_file
 from regard.cli.translate_options import Split
-from regard.corpora.documents.columns import ColumnReader
-from regard.corpora.documents.document import Languages
-from regard.corpora.documents.formats import LINE_FORMATS, format_of, read_document
-from regard.corpora.documents.json_lines import FieldReader
-from regard.corpora.line_stream import LineStream, Position, open_stream
-from regard.corpora.lines import SENTENCES, decode_lines, open_text, read_lines, reading
+from regard.corpora.formats.document import ColumnReader, Languages
+from regard.corpora.formats.json_lines import FieldReader
+from regard.corpora.formats.registry import LINE_FORMATS, format_of, read_document
+from regard.corpora.lines import (
+    SENTENCES,
+    LineStream,
+    Position,
+    decode_lines,
+    open_stream,
+    open_text,
+    read_lines,
+    reading,
+)
 from regard.recipes.bulk import (
     WINDOW,
     LineReader,

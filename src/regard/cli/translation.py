@@ -9,7 +9,7 @@ from rich.console import Console
 
 from regard.base.errors import RegardError
 from regard.cli.display import TrainingDisplay, waiting
-from regard.corpora.checks import suspicions, vocabulary_suspicion
+from regard.corpora.parallel import suspicions, vocabulary_suspicion
 from regard.models.inspection import LayerRow
 from regard.recipes import summary
 from regard.recipes.data import Splits, read_splits

@@ -1,13 +1,17 @@
-"""Plain text as a stream of chunks, so that memory does not grow with it."""
+"""Running text: a stream of chunks as it is read, a memory-mapped file of ids to train on."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from regard.base.errors import DataError
+import numpy as np
+from jaxtyping import Int
+
+from regard.base.errors import DataError, RunError
 from regard.corpora.lines import stream_lines
 
 CHUNK = 1 << 20  # characters
@@ -70,3 +74,86 @@ def thinned(chunks: Iterable[str], *, total: int, wanted: int) -> Iterator[str]:
     for chunk in chunks:
         kept = max(1, len(chunk) * wanted // max(1, total)) if wanted < total else len(chunk)
         yield chunk[:kept]
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """Ids in `path`, as little-endian numbers of two or four bytes, described in `path`.json."""
+
+    path: Path
+    tokens: int
+    characters: int
+    bytes: int
+    width: int
+    """Bytes a number."""
+    digest: str
+    """Of the text behind it."""
+
+    def __len__(self) -> int:
+        return self.tokens
+
+    def rows(
+        self, starts: Int[np.ndarray, "rows"], *, length: int
+    ) -> Int[np.ndarray, "rows {length}"]:
+        """Return the ids of windows of one length.
+
+        The file is mapped anew each time, because pages that were once looked at would otherwise
+        stay in memory.
+        """
+        mapped = np.memmap(self.path, dtype=_type_of(self.width), mode="r", shape=(self.tokens,))
+        return np.stack([mapped[start : start + length] for start in starts]).astype(np.int64)
+
+
+def write_tokens(
+    path: Path,
+    texts: Iterable[str],
+    *,
+    encode: Callable[[str], Sequence[int]],
+    vocab: int,
+    digest: str,
+) -> TokenFile:
+    """Write the ids of a text that comes in parts; the description is written last."""
+    width = 2 if vocab <= 1 << 16 else 4
+    tokens = characters = size = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for text in texts:
+            ids = np.array(encode(text), dtype=_type_of(width))
+            file.write(ids.tobytes())
+            tokens += len(ids)
+            characters += len(text)
+            size += len(text.encode())
+    found = TokenFile(path, tokens, characters, size, width, digest)
+    record = {name: value for name, value in asdict(found).items() if name != "path"}
+    temporary = path.with_name(f".{path.name}.json.writing")
+    temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    temporary.replace(_record_of(path))
+    return found
+
+
+def has_tokens(path: Path) -> bool:
+    """Return whether a token file was written to its end."""
+    return _record_of(path).is_file()
+
+
+def open_tokens(path: Path) -> TokenFile:
+    """Open what `write_tokens` wrote."""
+    remedy = "delete the folder it is in, and the text is read again"
+    try:
+        found = TokenFile(path, **json.loads(_record_of(path).read_text(encoding="utf-8")))
+        size = path.stat().st_size
+    except (OSError, ValueError, TypeError):
+        raise RunError(f"{path} or its description is missing or damaged: {remedy}.") from None
+    if size != found.tokens * found.width:
+        raise RunError(
+            f"{path} has {size} bytes instead of {found.tokens * found.width}: {remedy}."
+        )
+    return found
+
+
+def _record_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _type_of(width: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(f"<u{width}")

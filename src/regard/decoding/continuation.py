@@ -16,7 +16,7 @@ import torch
 
 from regard.base.results import Step
 from regard.base.shapes import Float, Int, Tensor
-from regard.decoding.filters import (
+from regard.decoding.rules import (
     keep_min_p,
     keep_top_k,
     keep_top_p,

@@ -1,17 +1,83 @@
-"""Greedy search: the most probable symbol at every step."""
+"""One output a row, token by token: greedy search, and the loop that sampling shares with it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
+
+import torch
 
 from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Int, Tensor
-from regard.decoding.length_penalty import LengthPenalty
-from regard.decoding.paths import follow_paths
+from regard.base.special_tokens import BEGIN, END
 from regard.decoding.rules import Rules
+from regard.decoding.search import IMPOSSIBLE, BackPointers, LengthPenalty
 
 State = TypeVar("State")
+# Log-probabilities and the numbers of their rows in; the symbol of each row out.
+Pick = Callable[[Tensor, Tensor], Tensor]
+
+# Rows that have ended leave when so many are left: leaving means copying the others.
+WORTH_LEAVING = 0.75
+
+
+@torch.inference_mode()
+def follow_paths(
+    model: StepDecoder[State],
+    source: Int[Tensor, "batch source"],
+    mask: Bool[Tensor, "batch source"],
+    *,
+    rules: Rules,
+    pick: Pick,
+    paths: int = 1,
+    penalty: LengthPenalty,
+    with_weights: bool = False,
+) -> list[list[Hypothesis]]:
+    """Return `paths` hypotheses a sentence; one that nothing can continue is left out."""
+    state, written = model.start(model.encode(source, mask)), rules.start()
+    if paths > 1:
+        rows = written.sentences.repeat_interleave(paths)
+        state, written = model.select(state, rows), written.select(rows)
+    count = len(written.sentences)
+    trail = BackPointers(keep_weights=with_weights)
+    totals = torch.zeros(count)
+    ends = torch.full((count, 2), -1)  # the step at which each path ended, and its row there
+    numbers = torch.arange(count)  # which path each row is
+    live = torch.ones(count, dtype=torch.bool)
+    symbols = torch.full((count,), BEGIN)
+    while True:
+        step = model.step(symbols, state, with_weights=with_weights)
+        trail.look(step.weights)
+        values = rules.log_probabilities(step.logits, written)
+        symbols = pick(values, numbers)
+        gained = values.gather(1, symbols[:, None]).squeeze(1)
+        stuck = gained == IMPOSSIBLE
+        ending = live & (symbols == END) & ~stuck
+        totals[numbers[live]] += gained[live]
+        ends[numbers[ending], 0] = trail.steps - 1
+        ends[numbers[ending], 1] = ending.nonzero().squeeze(1)
+        live = live & ~ending & ~stuck
+        if not bool(live.any()):
+            break
+        rows = torch.arange(len(live))
+        state = step.state
+        if int(live.sum()) <= WORTH_LEAVING * len(live):
+            rows = live.nonzero().squeeze(1)
+            state = model.select(state, rows)
+            numbers, live = numbers[rows], live[rows]
+            written, symbols = written.select(rows), symbols[rows]
+        written = rules.follow(written, symbols)
+        trail.follow(rows, symbols)
+    divisors = penalty.divisor(ends[:, 0] + 1)
+    found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    for number, (step_number, row) in enumerate(ends.tolist()):
+        if row >= 0:
+            tokens, attention = trail.read(step=step_number, row=row)
+            total = float(totals[number])
+            score = total / float(divisors[number])
+            found[number // paths].append(Hypothesis(tokens, total, score, attention))
+    return found
 
 
 def greedy_search(

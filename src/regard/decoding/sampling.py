@@ -1,7 +1,8 @@
-"""Sampling: outputs drawn at random, as probable as the model thinks they are."""
+"""Sampling, and minimum Bayes risk over what was drawn."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -11,10 +12,9 @@ import torch
 from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.decoding.filters import keep_top_k, keep_top_p, with_temperature
-from regard.decoding.length_penalty import LengthPenalty
-from regard.decoding.paths import follow_paths
-from regard.decoding.rules import Rules
+from regard.decoding.greedy import follow_paths
+from regard.decoding.rules import Rules, keep_top_k, keep_top_p, with_temperature
+from regard.decoding.search import LengthPenalty
 
 State = TypeVar("State")
 
@@ -88,3 +88,20 @@ def draw(
     # Rounding may carry a number past the end; the last symbol that can come is meant.
     last = (sums < sums[:, -1:]).sum(dim=1)
     return torch.minimum(places, last)
+
+
+Utility = Callable[[str, str], float]
+
+
+def expected_utilities(draws: Sequence[str], utility: Utility) -> dict[str, float]:
+    """Return the mean utility of each different draw against all draws, the best first.
+
+    `utility(output, reference)` is computed once for each pair of different texts. Of equals, the
+    one drawn first comes first.
+    """
+    counts = Counter(draws)
+    expected = {
+        output: sum(utility(output, other) * count for other, count in counts.items()) / len(draws)
+        for output in counts
+    }
+    return dict(sorted(expected.items(), key=lambda item: -item[1]))

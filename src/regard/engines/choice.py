@@ -12,18 +12,19 @@ import torch
 
 from regard.base.errors import SettingsError
 from regard.compute.processes import CAN_FORK, available_cores
-from regard.engines.conversion import TranslatorParts, converted, engine_folder, fingerprint
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, wait_key
 from regard.engines.engine import Engine
-from regard.engines.memory import remember, remembered
-from regard.engines.torch_engine import TorchEngine
-from regard.engines.torch_processes import TorchProcesses
-from regard.engines.waiting import known_wait
-from regard.exchange.ctranslate2_export import (
-    Quantization,
-    read_export_record,
-    require_exportable,
+from regard.engines.preparation import (
+    TranslatorParts,
+    converted,
+    engine_folder,
+    fingerprint,
+    known_patience,
+    remember,
+    remembered,
 )
+from regard.engines.torch_engine import TorchEngine, TorchProcesses
+from regard.exchange.ctranslate2 import Quantization, read_export_record, require_exportable
 from regard.settings.decoding import DecodingSettings
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
@@ -160,7 +161,7 @@ def _fastest(
         found = fast(next(threads for threads in layouts(cores) if str(threads) == best))
     listed = ", ".join(f"{name}: {speed:.0f}" for name, speed in speeds.items())
     say(f"Engine: {found.name} (sentences a second, workers x threads: {listed}).")
-    wait = known_wait(run, record["fingerprint"], translator.recipe.decoding)
+    wait = known_patience(run, record["fingerprint"], translator.recipe.decoding)
     if isinstance(found, CTranslate2Engine) and quantization is None and wait is not None:
         found.waits[wait_key(translator.recipe.decoding)] = wait.more
         say(

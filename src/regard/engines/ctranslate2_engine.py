@@ -21,10 +21,10 @@ from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.compute.device import has_idle_avx512
-from regard.decoding.constraints import Constraints
-from regard.engines.attention_pass import attention_over
+from regard.decoding.constraints.phrases import Constraints
+from regard.engines.engine import attention_over
 from regard.engines.torch_engine import TorchEngine
-from regard.exchange.ctranslate2_export import MOST_POSITIONS, SHORTLIST, token_names
+from regard.exchange.ctranslate2 import MOST_POSITIONS, SHORTLIST, token_names
 from regard.settings.decoding import DecodingSettings
 
 # Source symbols and rows (sentences times the width of the beam) that a worker searches at once.

@@ -1,9 +1,9 @@
-"""The reference engine: every model and every option, in torch."""
+"""The reference engine: every model and every option, in torch, on one core or on several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.base.errors import SettingsError
 from regard.base.results import Hypothesis
@@ -11,14 +11,14 @@ from regard.base.shapes import Int, Tensor
 from regard.base.special_tokens import END
 from regard.batching.batch import padded
 from regard.compute.device import keep_memory
+from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
 from regard.decoding.beam import beam_search
-from regard.decoding.constrained import Constrained
-from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
+from regard.decoding.constraints.batch import Constrained
+from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.greedy import greedy_search
-from regard.decoding.length_penalty import LengthPenalty
-from regard.decoding.limits import least_lengths, length_limits
 from regard.decoding.rules import Rules
 from regard.decoding.sampling import sample
+from regard.decoding.search import LengthPenalty, least_lengths, length_limits
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
 
@@ -143,3 +143,91 @@ class TorchEngine:
             repetition_penalty=settings.repetition_penalty,
             constrained=constrained,
         )
+
+
+LEAST_SENTENCES = 4  # for a process; with fewer, waiting for it takes longer
+
+
+class _Question(NamedTuple):
+    sources: Sequence[Sequence[int]]
+    settings: DecodingSettings
+    n_best: int
+
+
+class TorchProcesses:
+    """Searches with the model in this process and in helpers; it answers like the engine it has."""
+
+    name = "torch"
+    at_once = 1
+    attends = True
+
+    def __init__(self, engine: TorchEngine, *, processes: int):
+        self.engine = engine
+        self.batch_tokens = engine.batch_tokens * processes
+        self._helpers = [WorkerProcess(self._help) for _ in range(processes - 1)]
+
+    def lacks(
+        self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
+    ) -> str | None:
+        """Name what is asked for here and this engine cannot do; None if it can do everything."""
+        return self.engine.lacks(settings, constraints)
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int = 1,
+        attention: bool = False,
+        scores: bool = True,
+        constraints: Sequence[Constraints] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, best first."""
+        processes = min(len(self._helpers) + 1, len(sources) // LEAST_SENTENCES)
+        # Samples depend on who was drawn before, and maps of attention are too large to send.
+        if processes > 1 and settings.method == "beam" and not attention and constraints is None:
+            found = self._shared(sources, settings, n_best, processes)
+            if found is not None:
+                return found
+        return self.engine.search(
+            sources, settings, n_best=n_best, attention=attention, constraints=constraints
+        )
+
+    def close(self) -> None:
+        """End the helpers; from now on this process searches alone."""
+        for helper in self._helpers:
+            helper.dismiss()
+        self._helpers = []
+
+    def _shared(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        n_best: int,
+        processes: int,
+    ) -> list[list[Hypothesis]] | None:
+        """Share out the sentences in turns, for neighbours are of like length; None if it fails."""
+        busy = self._helpers[: processes - 1]
+        parts: list[list[list[Hypothesis]] | None] = []
+        try:
+            with using_threads(1):
+                for number, helper in enumerate(busy, start=1):
+                    helper.ask(_Question(sources[number::processes], settings, n_best))
+                own = self._help(_Question(sources[::processes], settings, n_best))
+                parts = [own, *(helper.hear() for helper in busy)]
+        except WorkerLostError:
+            self.close()
+            return None
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for number, part in enumerate(parts):
+            if part is None:
+                return None
+            found[number::processes] = part
+        return found
+
+    def _help(self, question: _Question) -> list[list[Hypothesis]] | None:
+        """Search for a part; None for any mistake: in one piece it is found again, and named."""
+        try:
+            return self.engine.search(question.sources, question.settings, n_best=question.n_best)
+        except Exception:
+            return None

@@ -16,7 +16,7 @@ from typing import Any
 
 from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
-from regard.exchange.ctranslate2_export import Quantization, shares_model, write_ctranslate2
+from regard.exchange.ctranslate2 import Quantization, shares_model, write_ctranslate2
 from regard.models.translator import Translator
 from regard.settings.transformer import TransformerSettings
 

@@ -1,31 +1,152 @@
-"""The one way from a drawing to a file: same fonts, same bytes, no global state left behind."""
+"""From a drawing to a file: the colours, fonts and sizes of all pictures, and their data."""
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import logging
+import math
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from regard.pictures.colours import FAINT, INK, RULE
-from regard.pictures.fonts import (
+from regard.base.errors import RegardError
+from regard.pictures.labels import (
     OWN_FAMILY,
     UnreadableScriptWarning,
     families_with,
     preferred_families,
     unreadable,
+    with_direction,
 )
-from regard.pictures.records import DATA_SUFFIXES, Records, write_records
-from regard.pictures.scripts import with_direction
-from regard.pictures.written import unknown_suffix, write_bytes
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, making its folder where it is missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise RegardError(f"{path}: cannot be written ({error.strerror}).") from error
+
+
+def unknown_suffix(path: Path, known: tuple[str, ...]) -> RegardError:
+    """Return the error for a file name that no format goes with."""
+    return RegardError(
+        f"{path}: cannot tell a format from the suffix '{path.suffix}'. "
+        f"Choose one of: {', '.join(known)}."
+    )
+
+
+Value: TypeAlias = str | int | float | None
+
+DATA_SUFFIXES = (".csv", ".json")
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows under named columns; each row has a value for each of them, or None."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Value]]
+
+    def to_dicts(self) -> list[dict[str, Value]]:
+        """Return each row with the names of its values."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def write_records(records: Records, path: Path) -> None:
+    """Write a table as CSV, or as JSON with an object a row, by the suffix of the file's name."""
+    suffix = path.suffix.lower()
+    if suffix not in DATA_SUFFIXES:
+        raise unknown_suffix(path, DATA_SUFFIXES)
+    if suffix == ".csv":
+        write_text(path, csv_text([records.columns, *records.rows]))
+    else:
+        write_text(path, json_text(records.to_dicts()))
+
+
+def csv_text(rows: Sequence[Sequence[Value]]) -> str:
+    """Return rows as CSV; None is an empty field."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def json_text(value: Any) -> str:
+    """Return plain values as JSON that a person can read too."""
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8; a lone surrogate becomes a question mark rather than a crash."""
+    write_bytes(path, text.encode("utf-8", errors="replace"))
+
+
+Colour: TypeAlias = tuple[int, int, int]
+
+BLUE_HUE = math.radians(256)
+
+# Ink, faint ink and rules of drawn pictures; the report lets them follow the reader's theme.
+INK = "#1f2328"
+FAINT = "#6a737d"
+RULE = "#e2e6ea"
+
+# For models, in this order; each stands out by at least 3:1 on white and on the report's night.
+PALETTE = ("#2f7de1", "#d9622b", "#1f9d72", "#b05cc6", "#b8860b", "#d6457a", "#5f7f95", "#8a7a2d")
+
+
+def ink_on_paper(share: float) -> Colour:
+    """Return the colour of a weight on a light ground: 0 is white, 1 the deepest blue."""
+    share = _clip(share)
+    return _from_oklch(1.0 - 0.66 * share, 0.145 * math.sin(0.62 * math.pi * share), BLUE_HUE)
+
+
+def light_in_the_dark(share: float) -> Colour:
+    """Return the colour of a weight on a dark ground: 0 is nearly black, 1 the brightest blue."""
+    share = _clip(share)
+    chroma = 0.025 + 0.11 * math.sin(math.pi * min(1.0, 0.88 * share))
+    return _from_oklch(0.25 + 0.67 * share, chroma, BLUE_HUE)
+
+
+def hexadecimal(colour: Colour) -> str:
+    """Return a colour as `#rrggbb`."""
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+def _clip(share: float) -> float:
+    return min(1.0, max(0.0, share))
+
+
+def _from_oklch(lightness: float, chroma: float, hue: float) -> Colour:
+    """Return the sRGB colour of an OKLCh one."""
+    a, b = chroma * math.cos(hue), chroma * math.sin(hue)
+    # Cube roots of the cones' responses, then linear light.
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    return (
+        _encoded(4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short),
+        _encoded(-1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short),
+        _encoded(-0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short),
+    )
+
+
+def _encoded(light: float) -> int:
+    """Return linear light as an sRGB byte."""
+    light = _clip(light)
+    encoded = 12.92 * light if light <= 0.0031308 else 1.055 * light ** (1 / 2.4) - 0.055
+    return round(255 * encoded)
+
 
 Format: TypeAlias = Literal["png", "svg", "pdf"]
 Made = TypeVar("Made")

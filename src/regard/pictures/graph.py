@@ -17,10 +17,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from regard.base.errors import SettingsError
-from regard.pictures.canvas import figure_svg, save_figure
-from regard.pictures.colours import FAINT, INK, PALETTE
-from regard.pictures.labelled_map import plain_text, readable_label
-from regard.pictures.records import Records
+from regard.pictures.canvas import FAINT, INK, PALETTE, Records, figure_svg, save_figure
+from regard.pictures.labels import plain_text, readable_label
 
 MOST_NEIGHBOURS = 60
 THICKEST = 12.0  # points, for the edge that carries most of the attention

@@ -13,12 +13,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
-from regard.pictures.canvas import figure_svg, save_figure
-from regard.pictures.colours import FAINT, RULE
+from regard.pictures.canvas import FAINT, RULE, Records, figure_svg, save_figure
 from regard.pictures.heat_map import RAMP
-from regard.pictures.labelled_map import plain_text, readable_label
-from regard.pictures.records import Records
-from regard.pictures.scripts import reads_right_to_left
+from regard.pictures.labels import plain_text, readable_label, reads_right_to_left
 
 SMALL, LARGE = 1.6, 2.6  # inches of a panel, among many and among few
 FEW_PANELS = 8

@@ -1,4 +1,4 @@
-"""The attention heat map of a sentence pair: source words on top, target words on the left."""
+"""Heat maps: the attention of a sentence pair, and the confusion matrix of a classifier."""
 
 from __future__ import annotations
 
@@ -7,23 +7,36 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from regard.base.errors import RegardError
 from regard.pictures.canvas import (
+    DATA_SUFFIXES,
+    FAINT,
     FORMATS,
+    RULE,
+    Records,
+    csv_text,
     figure_in_full,
     figure_svg,
+    hexadecimal,
+    ink_on_paper,
+    json_text,
     save_figure,
+    unknown_suffix,
+    write_text,
 )
-from regard.pictures.colours import FAINT, RULE, hexadecimal, ink_on_paper
-from regard.pictures.labelled_map import LabelledMap, labelled_map, plain_text, readable_label
-from regard.pictures.records import DATA_SUFFIXES, csv_text, json_text, write_text
-from regard.pictures.scripts import reads_right_to_left
-from regard.pictures.written import unknown_suffix
+from regard.pictures.labels import (
+    LabelledMap,
+    labelled_map,
+    plain_text,
+    readable_label,
+    reads_right_to_left,
+)
 
 RAMP = ListedColormap([hexadecimal(ink_on_paper(step / 255)) for step in range(256)], "regard")
 
@@ -155,3 +168,70 @@ def _colour_bar(
     bar.outline.set_visible(False)
     bar.ax.set_yticklabels([f"{value:.3g}" for value in (0, limit / 2, limit)])
     bar.ax.tick_params(length=0, labelsize=7.5, labelcolor=FAINT, pad=3)
+
+
+MOST_NUMBERED = 20  # labels beside which a count can still be read
+
+
+def draw_confusion(
+    counts: Int[np.ndarray, "labels labels"],
+    *,
+    labels: Sequence[str],
+    path: Path,
+    title: str | None = None,
+) -> None:
+    """Draw counts by true label (rows) and predicted label (columns), or write them as data."""
+    _check(counts, labels)
+    save_figure(
+        partial(_confusion, counts, labels, title), path, data=partial(_records, counts, labels)
+    )
+
+
+def confusion_svg(
+    counts: Int[np.ndarray, "labels labels"], *, labels: Sequence[str], title: str | None = None
+) -> str:
+    """Return the same picture as SVG text, to stand in a page."""
+    _check(counts, labels)
+    return figure_svg(partial(_confusion, counts, labels, title))
+
+
+def _check(counts: np.ndarray, labels: Sequence[str]) -> None:
+    if counts.shape != (len(labels), len(labels)) or not labels:
+        raise RegardError(f"counts of shape {counts.shape} do not fit {len(labels)} labels.")
+
+
+def _records(counts: np.ndarray, labels: Sequence[str]) -> Records:
+    rows = [
+        (labels[row], labels[column], int(count)) for (row, column), count in np.ndenumerate(counts)
+    ]
+    return Records(("true", "predicted", "count"), rows)
+
+
+def _confusion(counts: np.ndarray, labels: Sequence[str], title: str | None) -> Figure:
+    """Draw the share of each row, so that rare labels can be seen too; the counts stand in it."""
+    size = len(labels)
+    cell = float(np.interp(size, [4, 30], [0.62, 0.24]))  # inches
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    figure = Figure(figsize=(size * cell, size * cell))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.pcolormesh(shares, cmap=RAMP, vmin=0, vmax=1, edgecolors=RULE, linewidth=0.6)
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, pad=4)
+    names = [readable_label(label) for label in labels]
+    places = np.arange(size) + 0.5
+    axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(places, names)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+    if size <= MOST_NUMBERED:
+        for (row, column), count in np.ndenumerate(counts):
+            # Black on what is light and white on what is dark, whatever the theme of the page.
+            ink = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(
+                column + 0.5, row + 0.5, f"{count}", ha="center", va="center", color=ink, fontsize=9
+            )
+    if title is not None:
+        axes.set_title(plain_text(title), pad=10)
+    return figure

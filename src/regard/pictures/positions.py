@@ -14,10 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from regard.base.errors import RegardError
-from regard.pictures.canvas import figure_svg, save_figure
-from regard.pictures.colours import FAINT, PALETTE
-from regard.pictures.labelled_map import plain_text, readable_label
-from regard.pictures.records import Records
+from regard.pictures.canvas import FAINT, PALETTE, Records, figure_svg, save_figure
+from regard.pictures.labels import plain_text, readable_label
 
 # Negative, nothing, positive: orange, white, blue.
 BOTH_WAYS = LinearSegmentedColormap.from_list("both ways", ["#a8400f", "#ffffff", "#0b4a9e"])

@@ -4,39 +4,286 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from importlib import resources
 from pathlib import Path
+from typing import TypeAlias
 
-from regard.pictures.sections import (
-    Fold,
-    Heading,
-    HoverMap,
-    Paragraph,
-    Passage,
-    Picture,
-    Sample,
-    Samples,
-    Section,
-    Table,
-    escaped,
+import numpy as np
+from jaxtyping import Float
+
+from regard.base.errors import RegardError
+from regard.pictures.canvas import write_bytes
+from regard.pictures.labels import (
+    is_wide,
+    labelled_map,
+    plain_text,
+    readable_label,
+    reads_right_to_left,
 )
-from regard.pictures.written import write_bytes
+from regard.pictures.svg import escaped, inline_svg
 
-__all__ = [
-    "Fold",
-    "Heading",
-    "HoverMap",
-    "Paragraph",
-    "Passage",
-    "Picture",
-    "Sample",
-    "Samples",
-    "Section",
-    "Table",
-    "report_html",
-    "write_report",
-]
+Value: TypeAlias = str | int | float | None
+
+MANY_WORDS = 24
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Begins a new part of the report."""
+
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the heading; its number in the report makes a place to link to."""
+        return f'<h2 id="part-{number}">{escaped(self.text)}</h2>'
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph of plain text."""
+
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the paragraph."""
+        return f"<p>{escaped(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; numbers stand to the right, floats have two decimals, None is a dash."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+
+    def to_html(self, number: int) -> str:
+        """Return the table, or refuse a row that does not fit its header."""
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise RegardError(
+                    f"table '{self.caption}': a row of {len(row)} values does not fit "
+                    f"a header of {len(self.header)}."
+                )
+        numeric = [
+            any(_is_number(row[column]) for row in self.rows) for column in range(len(self.header))
+        ]
+        head = "".join(
+            f'<th scope="col"{_side(right)}>{escaped(name)}</th>'
+            for name, right in zip(self.header, numeric, strict=True)
+        )
+        body = "\n".join(
+            "<tr>"
+            + "".join(
+                f"<td{_side(right)}>{_shown(value)}</td>"
+                for value, right in zip(row, numeric, strict=True)
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f'<div class="table" role="group" aria-label="{escaped(self.caption)}">'
+            f"<table><caption>{escaped(self.caption)}</caption>\n"
+            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn picture as SVG text (see the functions that end in `_svg`)."""
+
+    caption: str
+    svg: str
+
+    def to_html(self, number: int) -> str:
+        """Return the picture; its number keeps its ids apart from other pictures'."""
+        drawn = inline_svg(self.svg, prefix=f"part-{number}-", label=plain_text(self.caption))
+        return (
+            f'<figure class="picture"><figcaption>{escaped(self.caption)}</figcaption>\n'
+            f"{drawn}</figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text of several lines, as it was written."""
+
+    caption: str
+    text: str
+
+    def to_html(self, number: int) -> str:
+        """Return the text with its line ends."""
+        lines = "\n".join(escaped(line) for line in self.text.splitlines())
+        return (
+            f'<figure class="passage"><figcaption>{escaped(self.caption)}</figcaption>\n'
+            f'<pre dir="auto">{lines}</pre></figure>'
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence with its reference and what each named model made of it.
+
+    `note` stands beside the source, as the score by which the sentence was chosen.
+    """
+
+    source: str
+    reference: str
+    outputs: Mapping[str, str]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Translations side by side; words that are not the reference's are marked."""
+
+    rows: Sequence[Sample]
+
+    def to_html(self, number: int) -> str:
+        """Return a card for each sentence."""
+        cards = "\n".join(self._card(row) for row in self.rows)
+        return f'<div class="samples">\n{cards}\n</div>'
+
+    def _card(self, row: Sample) -> str:
+        note = f' <span class="note">{escaped(row.note)}</span>' if row.note else ""
+        lines = [
+            f'<dt>source</dt><dd class="source" dir="auto">{escaped(row.source)}{note}</dd>',
+            f'<dt>reference</dt><dd dir="auto">{escaped(row.reference)}</dd>',
+        ]
+        for name, output in row.outputs.items():
+            shown = _compared(output, row.reference)
+            lines.append(f'<dt>{escaped(name)}</dt><dd dir="auto">{shown}</dd>')
+        return f'<div class="sample"><dl>{"".join(lines)}</dl></div>'
+
+
+@dataclass(frozen=True)
+class HoverMap:
+    """A heat map in which pointing at a target word lights up the source words it attends to."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    weights: Float[np.ndarray, "target source"]
+    caption: str
+
+    def to_html(self, number: int) -> str:
+        """Return both sentences and the grid between them; it reads well without its script too."""
+        drawn = labelled_map(self.weights, source=self.source, target=self.target)
+        source = [escaped(readable_label(word)) for word in drawn.source]
+        target = [escaped(readable_label(word)) for word in drawn.target]
+        rounded = [[round(weight, 4) for weight in row] for row in drawn.weights.tolist()]
+        many = " many" if max(len(source), len(target)) > MANY_WORDS else ""
+        return (
+            f'<figure class="hover-map" data-weights="{html.escape(json.dumps(rounded))}">\n'
+            f"<figcaption>{escaped(self.caption)}</figcaption>\n"
+            f"{_line('source', _source_words(source), _direction(drawn.source))}\n"
+            f"{_line('target', _target_words(target), _direction(drawn.target))}\n"
+            '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
+            "the Tab key, to see what it attends to.</p>\n"
+            f'<div class="grid{many}" role="group" aria-label="heat map"{_direction(drawn.source)}>'
+            f"{_grid(source, target, rounded, drawn.limit)}</div>\n</figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that a reader opens when they are wanted."""
+
+    summary: str
+    sections: Sequence[Section]
+
+    def to_html(self, number: int) -> str:
+        """Return the parts under one line; their numbers begin with that of the fold."""
+        inside = "\n".join(
+            section.to_html(1000 * number + place)
+            for place, section in enumerate(self.sections, start=1)
+        )
+        return f"<details><summary>{escaped(self.summary)}</summary>\n{inside}\n</details>"
+
+
+Section: TypeAlias = Heading | Paragraph | Table | Picture | Passage | Samples | HoverMap | Fold
+
+
+def _line(side: str, words: str, direction: str) -> str:
+    return f'<div class="words"><span class="side">{side}</span><div{direction}>{words}</div></div>'
+
+
+def _direction(words: Sequence[str]) -> str:
+    """Return what lets columns run from the right where their words do."""
+    return ' dir="rtl"' if reads_right_to_left(words) else ""
+
+
+def _source_words(words: Sequence[str]) -> str:
+    return "".join(f'<span class="word source-word" dir="auto">{word}</span>' for word in words)
+
+
+def _target_words(words: Sequence[str]) -> str:
+    return "".join(
+        f'<button type="button" class="word" data-target="{row}" dir="auto">{word}</button>'
+        for row, word in enumerate(words)
+    )
+
+
+def _grid(
+    source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]], limit: float
+) -> str:
+    """Return the heat map; a cell's weight is handed to the style sheet as `--w`."""
+    head = "".join(f'<th><span dir="auto"{_posture(word)}>{word}</span></th>' for word in source)
+    rows = "\n".join(
+        f'<tr data-target="{row}"><th><bdi>{word}</bdi></th>'
+        + "".join(
+            f'<td style="--w:{min(1.0, max(0.0, weight / limit)):.3g}"></td>'
+            for weight in weights[row]
+        )
+        + "</tr>"
+        for row, word in enumerate(target)
+    )
+    return (
+        '<table aria-hidden="true">'  # the words above say the same to a screen reader
+        f"<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+    )
+
+
+def _posture(word: str) -> str:
+    """Return what keeps Chinese and the like on its feet over a narrow column."""
+    return ' class="upright"' if any(is_wide(letter) for letter in word) else ""
+
+
+def _compared(output: str, reference: str) -> str:
+    """Return an output with the words marked that its reference does not have there."""
+    words, expected = output.split(), reference.split()
+    if words == expected:
+        return f'{escaped(output)} <span class="right" title="as the reference">✓</span>'
+    if not words:
+        return "<mark>(nothing)</mark>"
+    parts = []
+    matcher = SequenceMatcher(None, expected, words, autojunk=False)
+    for change, _, _, start, end in matcher.get_opcodes():
+        text = escaped(" ".join(words[start:end]))
+        if text:
+            parts.append(text if change == "equal" else f"<mark>{text}</mark>")
+    return " ".join(parts)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return f"{value:,}" if _is_number(value) else escaped(str(value))
+
+
+def _side(right: bool) -> str:
+    return ' class="number"' if right else ""
+
 
 FEWEST_LINKED = 3
 

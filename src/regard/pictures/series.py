@@ -11,10 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from regard.pictures.canvas import figure_svg, save_figure
-from regard.pictures.colours import FAINT, INK, PALETTE
-from regard.pictures.labelled_map import plain_text, readable_label
-from regard.pictures.records import Records
+from regard.pictures.canvas import FAINT, INK, PALETTE, Records, figure_svg, save_figure
+from regard.pictures.labels import plain_text, readable_label
 
 # What moves by less than this share of the whole range cannot be seen, and is left out in front.
 VISIBLE = 2e-3

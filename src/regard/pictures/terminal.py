@@ -12,8 +12,8 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from regard.pictures.colours import light_in_the_dark
-from regard.pictures.labelled_map import LabelledMap, labelled_map, readable_label
+from regard.pictures.canvas import light_in_the_dark
+from regard.pictures.labels import LabelledMap, labelled_map, readable_label
 
 # A cell holds its shade twice, as a character and as a colour; where the character's colour is
 # that of its ground only the colour is seen, and where there is no colour the character remains.

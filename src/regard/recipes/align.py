@@ -9,15 +9,13 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
-from regard.batching.batch import encode_pairs, padded
-from regard.batching.buckets import sorted_batches
-from regard.corpora.pair import SentencePair
-from regard.engines.attention_pass import PASS_TOKENS, attention_over
+from regard.batching.batch import encode_pairs, padded, sorted_batches
+from regard.corpora.parallel import SentencePair
+from regard.engines.engine import PASS_TOKENS, attention_over
 from regard.recipes.attention_map import AttentionMap
 from regard.recipes.loaded import LoadedTranslator
-from regard.scoring.alignment import Link, alignment_error_rate
+from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
 from regard.scoring.score import Score
-from regard.scoring.symmetrise import symmetrise_all
 
 
 @dataclass(frozen=True)

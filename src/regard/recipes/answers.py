@@ -10,24 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import DataError
-from regard.batching.answers import (
-    AnswerBatch,
-    AnswerIds,
-    answer_ids,
-    collate_answers,
-)
-from regard.batching.endless import endless
-from regard.batching.order import BatchOrder, Position
-from regard.corpora.pair import SentencePair
-from regard.corpora.parallel import read_pairs
+from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.stream import AnswerBatch, AnswerIds, answer_ids, collate_answers
+from regard.corpora.parallel import SentencePair, read_pairs
 from regard.models.language_model import LanguageModel
 from regard.recipes.run import Run
 from regard.recipes.text_data import TOKENIZER, learn_tokenizer
 from regard.settings.language_model import LanguageModelRecipe
-from regard.text.build import load_tokenizer
-from regard.text.running_text import NEWLINE, RunningText
+from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer
 from regard.training.loop import Validation
-from regard.training.loss import LossSum
+from regard.training.losses import LossSum
 
 ROWS = 32
 

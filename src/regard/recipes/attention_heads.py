@@ -15,7 +15,7 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import collate, encode_pairs
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.attention_map import END_MARK, AttentionMap
 from regard.recipes.loaded import LoadedTranslator
 from regard.recipes.loaded_language_model import HeadView
@@ -99,7 +99,7 @@ class AttentionHeads:
 
     def _repr_html_(self) -> str:
         from regard.pictures.head_grid import head_grid_svg
-        from regard.pictures.notebook import notebook_picture
+        from regard.pictures.svg import notebook_picture
 
         drawn = head_grid_svg(self.weights, source=self.source, target=self.target)
         return notebook_picture(drawn, label=self.title)

@@ -59,7 +59,7 @@ class AttentionMap:
     def _repr_html_(self) -> str:
         """Show itself in a notebook: the heat map."""
         from regard.pictures.heat_map import heat_map_svg
-        from regard.pictures.notebook import notebook_picture
+        from regard.pictures.svg import notebook_picture
 
         drawn = heat_map_svg(self.weights, source=self.source, target=self.target)
         return notebook_picture(drawn, label="attention heat map")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from regard.corpora.documents.document import Document, Segment
-from regard.corpora.line_stream import Line, LineStream, Position
+from regard.corpora.formats.document import Document, Segment
+from regard.corpora.lines import Line, LineStream, Position
 from regard.recipes.part_files import PartFiles
 from regard.recipes.segments import LinkedText, Splitting, translate_segments
 from regard.recipes.sentence_cache import SENTENCE_ERRORS, SentenceCache, located

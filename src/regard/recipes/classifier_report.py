@@ -9,7 +9,7 @@ from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Section, Table, write_report
 from regard.recipes.finetune import TrainedTextClassifier
 from regard.recipes.report_parts import confused, learning, making, minutes
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 
 def report_text_classifier(trained: TrainedTextClassifier, path: Path, *, title: str) -> None:

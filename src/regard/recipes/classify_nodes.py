@@ -33,9 +33,8 @@ from regard.recipes.run import Run
 from regard.settings.graph import GraphRecipe
 from regard.training.checkpoint import CheckpointStore, load_weights, read_state
 from regard.training.loop import Validation, fit
-from regard.training.loss import LossSum
-from regard.training.metrics import MetricsLog, read_metrics
-from regard.training.progress import Observer, Observers, Progress
+from regard.training.losses import LossSum
+from regard.training.progress import MetricsLog, Observer, Observers, Progress, read_metrics
 
 GRAPH, RESULT, PREDICTIONS = "graph.npz", "test.json", "predictions.tsv"
 METRICS = "metrics.jsonl"

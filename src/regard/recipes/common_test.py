@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.base.errors import DataError, RunError, SettingsError
-from regard.corpora.pair import SentencePair
-from regard.corpora.parallel import read_pairs, read_parallel
+from regard.corpora.parallel import SentencePair, read_pairs, read_parallel
 from regard.recipes.data import grammar_splits
 from regard.settings.translation import DataSettings, TranslationRecipe
 

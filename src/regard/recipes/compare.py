@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from regard.base.errors import RunError, SettingsError
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.models.inspection import parameter_count
 from regard.recipes.common_test import common_test, require_like
 from regard.recipes.evaluate import Evaluation, evaluate
@@ -27,7 +27,7 @@ from regard.scoring.bootstrap import (
 )
 from regard.settings.suggest import require_known
 from regard.settings.translation import TranslationRecipe
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 # Entered with a sentence about what is done next, for whoever waits.
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]

@@ -7,9 +7,13 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any
 
-from regard.pictures.comparison import draw_sure_curves, sure_curves_svg, write_sure_curves
-from regard.pictures.curves import learning_curves_svg
-from regard.pictures.records import Records, json_text, write_records, write_text
+from regard.pictures.canvas import Records, json_text, write_records, write_text
+from regard.pictures.curves import (
+    draw_sure_curves,
+    learning_curves_svg,
+    sure_curves_svg,
+    write_sure_curves,
+)
 from regard.pictures.report import (
     Heading,
     HoverMap,
@@ -22,8 +26,8 @@ from regard.pictures.report import (
     write_report,
 )
 from regard.recipes.compare import Comparison, Contestant
+from regard.scoring.bleu import sentence_chrf
 from regard.scoring.bootstrap import SureBand
-from regard.scoring.sentence import sentence_chrf
 from regard.settings.translation import TranslationRecipe
 
 SHOWN_SAMPLES = 8

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from regard.base.errors import DataError
 from regard.corpora.grammar import generate
-from regard.corpora.pair import SentencePair
-from regard.corpora.parallel import read_pairs
+from regard.corpora.parallel import SentencePair, read_pairs
 from regard.settings.translation import DataSettings, GrammarSettings
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from regard.corpora.documents.document import Document
+from regard.corpora.formats.document import Document
 from regard.recipes.loaded import LoadedTranslator
 from regard.recipes.run import RECIPE, Run
 from regard.recipes.segments import Splitting, linked, translate_segments

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.align import align
 from regard.recipes.loaded import LoadedTranslator, Translation
 from regard.scoring.alignment import alignment_error_rate
-from regard.scoring.bleu import corpus_bleu, corpus_chrf
-from regard.scoring.by_length import Band, bleu_by_length
+from regard.scoring.bleu import Band, bleu_by_length, corpus_bleu, corpus_chrf
 from regard.scoring.score import Score
 
 
@@ -29,7 +28,7 @@ class Evaluation:
     def _repr_html_(self) -> str:
         """Show itself in a notebook: the scores, and BLEU by the length of the sentence."""
         from regard.pictures.curves import length_curves_svg
-        from regard.pictures.notebook import notebook_picture
+        from regard.pictures.svg import notebook_picture
 
         scores = [self.bleu, self.chrf, *([self.alignment] if self.alignment else [])]
         drawn = length_curves_svg({"BLEU": self.bands})

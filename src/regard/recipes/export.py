@@ -9,12 +9,12 @@ from typing import Any
 
 from regard.base.errors import RegardError, SettingsError
 from regard.compute.processes import available_cores
-from regard.corpora.pair import SentencePair
-from regard.engines.conversion import converted, engine_folder, fingerprint
+from regard.corpora.parallel import SentencePair
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
+from regard.engines.preparation import converted, engine_folder, fingerprint
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange.argos import require_packable, write_argos
-from regard.exchange.ctranslate2_export import (
+from regard.exchange.ctranslate2 import (
     Quantization,
     read_export_record,
     require_exportable,

@@ -13,13 +13,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.base.errors import SettingsError
-from regard.batching.endless import endless
 from regard.batching.labelled import (
     LabelledBatch,
     LabelledIds,
     collate_labelled,
 )
-from regard.batching.order import BatchOrder, Position
+from regard.batching.order import BatchOrder, Position, endless
 from regard.corpora.labelled import LabelledText
 from regard.models.text_classifier import TextClassifier
 from regard.recipes.labelled_data import LabelledSplits, read_labelled_splits
@@ -35,13 +34,11 @@ from regard.recipes.text_data import TOKENIZER, learn_tokenizer
 from regard.scoring.classification import ClassificationScore
 from regard.settings.language_model import LanguageModelRecipe
 from regard.settings.text_classification import FineTuningSettings, TextClassificationRecipe
-from regard.text.build import load_tokenizer
-from regard.text.running_text import RunningText
+from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Validation, fit
-from regard.training.loss import LossSum
+from regard.training.loop import Limits, Validation, fit, learning_rate
+from regard.training.losses import LossSum
 from regard.training.progress import Observer, Observers
-from regard.training.schedule import learning_rate
 
 ORIGINAL = ".parametrizations.weight.original"  # how torch calls a matrix beside an adapter
 

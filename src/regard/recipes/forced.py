@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from regard.base.shapes import Float, Tensor
-from regard.batching.batch import Example, collate
-from regard.batching.buckets import sorted_batches
+from regard.batching.batch import Example, collate, sorted_batches
 from regard.models.translator import Translator
 
 PASS_TOKENS = 4_096

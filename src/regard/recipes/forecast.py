@@ -22,10 +22,9 @@ from regard.recipes.series import Windows, read_windows
 from regard.scoring.forecast import ForecastScore, score_forecast
 from regard.settings.forecast import ForecastRecipe
 from regard.training.checkpoint import load_weights
-from regard.training.loop import Validation, fit
-from regard.training.loss import LossSum
+from regard.training.loop import Validation, fit, learning_rate
+from regard.training.losses import LossSum
 from regard.training.progress import Observer, Observers
-from regard.training.schedule import learning_rate
 
 SCALE = "scale.json"
 

@@ -10,7 +10,7 @@ from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, 
 from regard.recipes.forecast import TrainedForecaster
 from regard.recipes.forecast_picture import trained_svg
 from regard.recipes.report_parts import learning, making, minutes
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 
 def report_forecaster(trained: TrainedForecaster, path: Path, *, title: str) -> None:

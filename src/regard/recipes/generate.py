@@ -9,7 +9,7 @@ from typing import Any, Literal
 from regard.base.errors import RegardError
 from regard.decoding.continuation import Choice, Drawn, continuation
 from regard.models.language_model import LanguageModel
-from regard.text.running_text import RunningText
+from regard.text.tokenizers import RunningText
 
 CUT_LETTER = "\ufffd"  # what bytes that do not yet make a letter are shown as
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.base.errors import SettingsError
-from regard.pictures.arcs import Gaze, draw_arcs
+from regard.pictures.arcs import Gaze, draw_arcs, draw_sentence_arcs
 from regard.pictures.head_grid import draw_head_grid, head_grid_svg
 from regard.pictures.heat_map import write_map
 from regard.pictures.report import Heading, HoverMap, Picture, Section, write_report
-from regard.pictures.sentence_arcs import draw_sentence_arcs
 from regard.recipes.attention_heads import AttentionHeads
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from regard.attention.ladder import RUNGS, Rung
 from regard.models.inspection import parameter_count
 from regard.recipes.recall import RecallModel, RecallTask
-from regard.training.schedule import learning_rate
+from regard.training.loop import learning_rate
 
 WIDTH = 32
 BATCH = 64

@@ -11,7 +11,7 @@ from regard.pictures.head_grid import head_grid_svg
 from regard.pictures.report import Heading, Passage, Picture, Section, Table, write_report
 from regard.recipes.pretrain import SAMPLES, TrainedLanguageModel
 from regard.recipes.report_parts import learning, making, minutes
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 SHOWN_SAMPLES = 3
 SHOWN_SYMBOLS = 24

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.base.errors import RunError
 from regard.recipes.run import Run
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 
 def histories_of(folder: Path) -> dict[str, list[dict[str, Any]]]:

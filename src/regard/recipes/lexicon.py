@@ -8,7 +8,7 @@ from collections.abc import Callable
 from regard.base.errors import RegardError, SettingsError
 from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import encode_pairs
-from regard.exchange.ctranslate2_export import token_names
+from regard.exchange.ctranslate2 import token_names
 from regard.recipes.data import read_splits
 from regard.recipes.loaded import LoadedTranslator
 from regard.text.lexical_table import learn_lexical_table

@@ -14,11 +14,10 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
-from regard.batching.batch import Example
-from regard.batching.buckets import sorted_batches
+from regard.batching.batch import Example, sorted_batches
 from regard.compute.processes import prefetch
-from regard.decoding.constraints import Constraints, ImpossibleConstraintsError
-from regard.decoding.length_penalty import LengthPenalty
+from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
+from regard.decoding.search import LengthPenalty
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator

@@ -14,7 +14,7 @@ from regard.attention.graph import GraphInput
 from regard.base.errors import RegardError
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.models.graph_classifier import GraphClassifier, NodeOutput
-from regard.pictures.written import unknown_suffix, write_bytes
+from regard.pictures.canvas import unknown_suffix, write_bytes
 from regard.settings.graph import GraphRecipe
 
 

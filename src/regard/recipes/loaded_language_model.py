@@ -20,9 +20,8 @@ from regard.recipes.run import Run
 from regard.recipes.text_data import TOKENIZER
 from regard.settings.language_model import GenerationSettings, LanguageModelRecipe
 from regard.settings.read import validate
-from regard.text.build import load_tokenizer
 from regard.text.character import CharacterTokenizer
-from regard.text.running_text import NEWLINE, RunningText
+from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer
 from regard.training.checkpoint import load_weights
 
 

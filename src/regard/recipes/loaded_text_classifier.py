@@ -24,8 +24,7 @@ from regard.recipes.run import Run
 from regard.recipes.text_data import TOKENIZER
 from regard.scoring.classification import ClassificationScore, score_labels
 from regard.settings.text_classification import TextClassificationRecipe
-from regard.text.build import load_tokenizer
-from regard.text.running_text import RunningText
+from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import load_weights
 
 LABELS = "labels.json"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regard.decoding.mbr import Utility, expected_utilities
+from regard.decoding.sampling import Utility, expected_utilities
 from regard.recipes.translation import Translation
-from regard.scoring.sentence import sentence_bleu, sentence_chrf
+from regard.scoring.bleu import sentence_bleu, sentence_chrf
 
 UTILITIES: dict[str, Utility] = {"chrf": sentence_chrf, "bleu": sentence_bleu}
 

@@ -14,7 +14,7 @@ from regard.recipes.loaded_graph import LoadedGraphClassifier
 from regard.recipes.report_parts import confused, learning, making
 from regard.recipes.run import Run
 from regard.scoring.classification import score_labels
-from regard.training.metrics import read_metrics
+from regard.training.progress import read_metrics
 
 SHOWN_SEEDS = 8
 MOST_POINTS = 20_000  # nodes; more would make a file that no browser likes

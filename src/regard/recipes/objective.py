@@ -8,12 +8,10 @@ from typing import Any
 import torch
 
 from regard.attention.lookup import coverage_penalty
+from regard.batching.augmentation import drop_words
 from regard.batching.batch import Batch
-from regard.batching.word_dropout import drop_words
 from regard.models.translator import Translator
-from regard.training.chunked_loss import chunked_token_loss
-from regard.training.loss import LossSum
-from regard.training.r_drop import r_drop_loss
+from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
 
 
 def training_loss(

@@ -11,7 +11,7 @@ from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
 from regard.models.translator import Translator
 from regard.settings.translation import TrainingSettings
-from regard.training.muon import Matrix, Muon
+from regard.training.optimisers import Matrix, Muon
 
 BETAS = (0.9, 0.98)  # Vaswani et al. 2017, section 5.3
 # Of Muon's matrices, as a multiple of the rate of all else. The tables of symbols want large steps:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from regard.base.errors import RunError
-from regard.corpora.line_stream import Position
+from regard.corpora.lines import Position
 
 VERSION = 1
 

@@ -20,13 +20,13 @@ from regard.attention.positions import (
     alibi_slopes,
 )
 from regard.base.errors import SettingsError
-from regard.pictures.notebook import notebook_picture
 from regard.pictures.positions import (
     draw_position_curves,
     draw_position_vectors,
     position_curves_svg,
     position_vectors_svg,
 )
+from regard.pictures.svg import notebook_picture
 from regard.recipes.loaded import load
 from regard.recipes.loaded_language_model import load_language_model
 from regard.recipes.loaded_text_classifier import load_text_classifier

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.batching.answers import AnswerBatch
-from regard.batching.rows import split_rows
-from regard.batching.stream import StreamBatch
+from regard.batching.batch import split_rows
+from regard.batching.stream import AnswerBatch, StreamBatch
 from regard.compute.processes import processes_for
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.models.pretrained import load_extended
@@ -24,16 +23,11 @@ from regard.recipes.resume import limits_of, open_records, open_store
 from regard.recipes.run import Run
 from regard.recipes.text_data import TextData, prepare_text
 from regard.settings.language_model import LanguageModelRecipe, PretrainingSettings
-from regard.training.averaging import MovingAverage
-from regard.training.checkpoint import read_state, read_tensors
-from regard.training.chunked_loss import chunked_token_loss
-from regard.training.crew import Sharing
-from regard.training.loop import fit
-from regard.training.loss import LossSum
-from regard.training.metrics import read_metrics
-from regard.training.progress import Observer, Observers, Progress
-from regard.training.schedule import learning_rate
-from regard.training.update import UpdateResult
+from regard.training.checkpoint import MovingAverage, read_state, read_tensors
+from regard.training.loop import fit, learning_rate
+from regard.training.losses import LossSum, chunked_token_loss
+from regard.training.progress import Observer, Observers, Progress, read_metrics
+from regard.training.update import Sharing, UpdateResult
 
 SAMPLES = "samples.jsonl"
 

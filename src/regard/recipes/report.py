@@ -23,8 +23,8 @@ from regard.pictures.report import (
 from regard.recipes.evaluate import Evaluation
 from regard.recipes.report_parts import learning, making, minutes
 from regard.recipes.translate import Trained
-from regard.scoring.sentence import sentence_chrf
-from regard.training.metrics import read_metrics
+from regard.scoring.bleu import sentence_chrf
+from regard.training.progress import read_metrics
 
 SHOWN_MAPS = 3
 SHOWN_SAMPLES = 4

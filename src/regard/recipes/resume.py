@@ -12,7 +12,7 @@ from regard.recipes.run import RECIPE, Run
 from regard.settings.schema import Recipe
 from regard.training.checkpoint import CheckpointStore, read_state
 from regard.training.loop import Limits
-from regard.training.metrics import MetricsLog, TensorBoardLog
+from regard.training.progress import MetricsLog, TensorBoardLog
 
 # A resumed training may get other limits and be decoded otherwise; the rest is what is trained.
 MAY_CHANGE = {"title", "training", "decoding"}

@@ -20,7 +20,7 @@ from regard.base.protocols import Tokenizer
 from regard.settings.read import read_recipe
 from regard.settings.schema import AnyRecipe, Recipe, expect
 from regard.settings.write import recipe_text
-from regard.text.build import load_tokenizer
+from regard.text.tokenizers import load_tokenizer
 
 RECIPE = "recipe.toml"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.base.errors import RunError
 from regard.pictures.curves import learning_curves_svg
-from regard.pictures.notebook import notebook_lines, notebook_picture
+from regard.pictures.svg import notebook_lines, notebook_picture
 from regard.recipes.learning import histories_of
 from regard.recipes.run import RECIPE, Run
 from regard.settings.read import read_recipe

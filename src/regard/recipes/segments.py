@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from regard.corpora.documents.document import Segment
-from regard.corpora.documents.inline import AlignedWord, place_tags
+from regard.corpora.formats.document import Segment
+from regard.corpora.formats.inline import AlignedWord, place_tags
 from regard.recipes.sentence_cache import SENTENCE_ERRORS, SentenceCache
 from regard.recipes.translation import Translation
 from regard.scoring.alignment import Links

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
 from regard.base.errors import DataError
-from regard.decoding.constraints import ImpossibleConstraintsError
+from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.recipes.loaded import SentenceTooLongError
 from regard.recipes.translation import Translation
 

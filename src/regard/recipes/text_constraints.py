@@ -9,8 +9,8 @@ from functools import cached_property
 from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.decoding.constraints import Constraints
-from regard.decoding.spelling import Spelling
+from regard.decoding.constraints.automaton import Spelling
+from regard.decoding.constraints.phrases import Constraints
 
 KEPT_SPELLINGS = 64
 

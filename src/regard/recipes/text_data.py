@@ -11,8 +11,17 @@ from typing import Any
 from regard.base.errors import DataError, SettingsError
 from regard.batching.order import Position
 from regard.batching.stream import StreamBatch, WindowOrder, all_windows, iterate_stream
-from regard.corpora.running_text import TextMeasure, between, measure, text_chunks, thinned
-from regard.corpora.token_file import TokenFile, has_tokens, open_tokens, write_tokens
+from regard.corpora.running_text import (
+    TextMeasure,
+    TokenFile,
+    between,
+    has_tokens,
+    measure,
+    open_tokens,
+    text_chunks,
+    thinned,
+    write_tokens,
+)
 from regard.models.language_model import LanguageModel
 from regard.recipes.run import Run
 from regard.settings.language_model import (
@@ -20,10 +29,9 @@ from regard.settings.language_model import (
     LanguageTokenizerSettings,
     TextSettings,
 )
-from regard.text.build import AnyTokenizer, load_tokenizer, train_tokenizer
-from regard.text.running_text import RunningText
+from regard.text.tokenizers import AnyTokenizer, RunningText, load_tokenizer, train_tokenizer
 from regard.training.loop import Validation
-from regard.training.loss import LossSum
+from regard.training.losses import LossSum
 
 TOKENIZER = "text"
 

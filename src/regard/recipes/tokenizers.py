@@ -10,10 +10,10 @@ from pathlib import Path
 
 from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.run import Run
 from regard.settings.translation import TokenizerSettings, TranslationRecipe
-from regard.text.build import extend_tokenizer, load_tokenizer, train_tokenizer
+from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
 
 LEAST, MOST = 1_000, 32_000
 

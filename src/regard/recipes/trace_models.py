@@ -15,7 +15,7 @@ from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.batching.batch import padded
 from regard.corpora.series import read_column
-from regard.decoding.limits import length_limits
+from regard.decoding.search import length_limits
 from regard.models.build import build_translator
 from regard.models.forecaster import build_forecaster
 from regard.models.inspection import join_calls, recorded
@@ -31,7 +31,7 @@ from regard.settings.forecast import ForecastRecipe
 from regard.settings.schema import Recipe, expect
 from regard.settings.suggest import require_known
 from regard.settings.translation import TranslationRecipe
-from regard.text.build import train_tokenizer
+from regard.text.tokenizers import train_tokenizer
 
 LAST = "last"
 

@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from regard.base.errors import SettingsError
-from regard.batching.batch import Batch, Example, collate, encode_pairs
-from regard.batching.buckets import sorted_batches
+from regard.batching.augmentation import Resegmenter, SamplingEncoder
+from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
 from regard.batching.order import BatchOrder, Position, iterate
-from regard.batching.resegment import Resegmenter, SamplingEncoder
 from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.models.build import build_translator
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
@@ -32,13 +31,11 @@ from regard.recipes.run import Run
 from regard.recipes.tokenizers import run_tokenizers
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.translation import TrainingSettings, TranslationRecipe
-from regard.training.averaging import CheckpointAverage, MovingAverage
-from regard.training.checkpoint import read_tensors
-from regard.training.crew import Sharing
-from regard.training.loop import Validation, fit
-from regard.training.loss import LossSum
+from regard.training.checkpoint import CheckpointAverage, MovingAverage, read_tensors
+from regard.training.loop import Validation, fit, learning_rate
+from regard.training.losses import LossSum
 from regard.training.progress import Done, Observer, Observers
-from regard.training.schedule import learning_rate
+from regard.training.update import Sharing
 from regard.transformer.layers import recompute_layers
 
 VALIDATION_TOKENS = 4_096

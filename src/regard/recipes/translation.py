@@ -28,7 +28,7 @@ class Translation:
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: both sentences, the alternatives, and what was attended to."""
-        from regard.pictures.notebook import notebook_lines
+        from regard.pictures.svg import notebook_lines
 
         others = [(f"{other.score:.3f}", other.text) for other in self.alternatives]
         lines = notebook_lines(("source", self.source), (f"{self.score:.3f}", self.text), *others)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.base.errors import SettingsError
-from regard.corpora.pair import SentencePair
+from regard.corpora.parallel import SentencePair
 from regard.recipes.loaded import LoadedTranslator
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap

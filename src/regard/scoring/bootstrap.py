@@ -9,8 +9,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from regard.scoring.bleu import require_pairs, require_tokenizer
-from regard.scoring.by_length import Band
+from regard.scoring.bleu import Band, require_pairs, require_tokenizer
 from regard.settings.suggest import require_known
 
 SAMPLES = 1_000

@@ -13,8 +13,8 @@ from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import Example, padded
-from regard.decoding.length_penalty import LengthPenalty
-from regard.engines.attention_pass import attention_over
+from regard.decoding.search import LengthPenalty
+from regard.engines.engine import attention_over
 from regard.recipes.attention_map import END_MARK
 from regard.recipes.forced import forced_log_probabilities
 from regard.recipes.loaded import LoadedTranslator

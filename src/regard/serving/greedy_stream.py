@@ -8,10 +8,10 @@ from dataclasses import replace
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
 from regard.batching.batch import padded
-from regard.decoding.constrained import Constrained
-from regard.decoding.length_penalty import LengthPenalty
-from regard.decoding.paths import follow_paths
+from regard.decoding.constraints.batch import Constrained
+from regard.decoding.greedy import follow_paths
 from regard.decoding.rules import Rules
+from regard.decoding.search import LengthPenalty
 from regard.engines.torch_engine import TorchEngine
 from regard.recipes.loaded import LoadedTranslator
 from regard.serving.question import Task

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from regard.base.special_tokens import BEGIN, END, PAD
-from regard.decoding.constraints import Constraints
+from regard.decoding.constraints.phrases import Constraints
 from regard.recipes.loaded import LoadedTranslator, Sentence
 from regard.recipes.text_constraints import TextConstraints
 from regard.serving.errors import ApiError, bad_request

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.corpora.documents.document import Document, Languages, Segment
-from regard.corpora.documents.html import read_html
+from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.html import read_html
 from regard.recipes.segments import LinkedText, SplitSegments, Splitting
 from regard.serving.errors import bad_request
 from regard.serving.languages import Pair

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RunError, SettingsError
-from regard.text.record import write_record
-from regard.text.surfaces import surfaces_of_bytes, visible, words_of_surfaces
+from regard.text.vocabulary import surfaces_of_bytes, visible, words_of_surfaces, write_record
 
 END_OF_TEXT = "<|endoftext|>"
 LEAST = 256 + 1  # every byte, and the end of a text

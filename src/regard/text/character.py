@@ -7,9 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.text.record import vocabulary_of_record, write_record
-from regard.text.surfaces import visible, words_of_surfaces
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import (
+    Vocabulary,
+    visible,
+    vocabulary_of_record,
+    words_of_surfaces,
+    write_record,
+)
 
 
 class CharacterTokenizer:

@@ -16,8 +16,13 @@ import sentencepiece
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
-from regard.text.record import read_record, write_record
-from regard.text.surfaces import surfaces_of_bytes, visible, words_of_surfaces
+from regard.text.vocabulary import (
+    read_record,
+    surfaces_of_bytes,
+    visible,
+    words_of_surfaces,
+    write_record,
+)
 
 ModelType = Literal["unigram", "bpe"]
 

@@ -1,10 +1,13 @@
-"""An ordered list of symbols and their ids; the four special symbols come first."""
+"""Vocabularies: ids, their record as a JSON file, and the text that each piece adds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from regard.base.errors import SettingsError
+from regard.base.errors import RunError, SettingsError
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
@@ -68,3 +71,90 @@ class Vocabulary:
         if not 0 <= number < len(self):
             raise IndexError(f"id {number} is outside a vocabulary of {len(self)} entries")
         return SPECIALS[number] if number < len(SPECIALS) else self.symbols[number - len(SPECIALS)]
+
+
+def write_record(folder: Path, name: str, record: dict[str, Any]) -> None:
+    """Write `folder/name.json`, one symbol a line; JSON gives any symbol back as it was."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(record, ensure_ascii=False, indent=0)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_record(folder: Path, name: str) -> dict[str, Any]:
+    """Read `folder/name.json`; a file that is missing or damaged is a RunError that names it."""
+    path = folder / f"{name}.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing, so the tokenizer cannot be read") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise RunError(f"{path} is cut short or is not a tokenizer's JSON file") from None
+    if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
+        raise RunError(f"{path} does not say what kind of tokenizer it holds")
+    return record
+
+
+def vocabulary_of_record(folder: Path, name: str) -> Vocabulary:
+    """Return the vocabulary that `folder/name.json` lists."""
+    symbols = read_record(folder, name).get("symbols")
+    problem = None
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        problem = "has no list of symbols"
+    elif len(set(symbols)) != len(symbols):
+        problem = "lists a symbol twice"
+    if problem is not None or symbols is None:
+        raise RunError(f"{folder / f'{name}.json'} {problem}, so the tokenizer cannot be read")
+    return Vocabulary(symbols)
+
+
+# Pictures of whitespace, so that a heat map's labels and a terminal can show it.
+VISIBLE = str.maketrans({" ": "␣", "\t": "⇥", "\n": "⏎", "\r": "␍", "\u00a0": "⍽"})
+
+
+def words_of_surfaces(surfaces: Sequence[str]) -> list[int]:
+    """Return for each piece the index of the whitespace-separated word that it belongs to.
+
+    `surfaces` are the stretches of text that the pieces add, in order. A piece belongs to the word
+    that its first letter is in; whitespace by itself to the word that follows, and at the end of
+    the text to the last word. A piece that adds nothing (a special symbol, the second byte of a
+    letter) belongs to the word it stands in.
+    """
+    words = []
+    word, inside = -1, False
+    for surface in surfaces:
+        first = None
+        for letter in surface:
+            if letter.isspace():
+                inside = False
+            elif not inside:
+                word, inside = word + 1, True
+            if inside and first is None:
+                first = word
+        if first is None:
+            first = word if inside else word + 1
+        words.append(first)
+    return [min(number, max(word, 0)) for number in words]
+
+
+def visible(surface: str) -> str:
+    """Return a piece's text with its whitespace made visible."""
+    return surface.translate(VISIBLE)
+
+
+def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
+    """Return the text that each piece adds; a letter spelled in bytes belongs to its first byte."""
+    surfaces: list[str] = []
+    position = 0
+    text = b"".join(pieces)
+    for piece in pieces:
+        end = position + len(piece)
+        start = position
+        while start < end and text[start] & 0xC0 == 0x80:  # a byte that continues a letter
+            start += 1
+        while start < end < len(text) and text[end] & 0xC0 == 0x80:
+            end += 1
+        surfaces.append(text[start:end].decode("utf-8", errors="replace"))
+        position += len(piece)
+    return surfaces

@@ -26,9 +26,13 @@ from functools import cache
 from pathlib import Path
 
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.text.record import vocabulary_of_record, write_record
-from regard.text.surfaces import visible, words_of_surfaces
-from regard.text.vocabulary import Vocabulary
+from regard.text.vocabulary import (
+    Vocabulary,
+    visible,
+    vocabulary_of_record,
+    words_of_surfaces,
+    write_record,
+)
 
 JOINER, SPACE = "", " "
 JOINER_LABEL = "⁀"

@@ -15,12 +15,34 @@ from torch import nn
 
 from regard.compute.device import keep_memory
 from regard.compute.processes import using_threads
-from regard.training.averaging import CheckpointAverage, MovingAverage, mean_of, replaced
-from regard.training.checkpoint import CheckpointStore, read_weights
-from regard.training.crew import Sharing, gradients
-from regard.training.loss import LossSum
+from regard.training.checkpoint import (
+    CheckpointAverage,
+    CheckpointStore,
+    MovingAverage,
+    mean_of,
+    read_weights,
+    replaced,
+)
+from regard.training.losses import LossSum
 from regard.training.progress import Done, Observer, Progress
-from regard.training.update import Counted, update
+from regard.training.update import Counted, Sharing, gradients, update
+
+# Each takes the share of the training that is done (0 to 1), the step and the warm-up, and returns
+# a factor. The share is by steps or by time, so a training that ends early has also decayed.
+SCHEDULES: dict[str, Callable[[float, int, int], float]] = {
+    "constant": lambda done, step, warmup: 1.0,
+    "linear": lambda done, step, warmup: 1.0 - done,
+    "cosine": lambda done, step, warmup: 0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2,
+    # Vaswani et al. 2017, section 5.3, scaled so that the peak is 1 at the end of the warm-up.
+    "inverse-sqrt": lambda done, step, warmup: math.sqrt(max(warmup, 1) / max(step, 1)),
+}
+
+
+def learning_rate(step: int, done: float, *, schedule: str, peak: float, warmup: int) -> float:
+    """Return the learning rate of an update (counted from 1): a linear rise, then the schedule."""
+    if step < warmup:
+        return peak * step / warmup
+    return peak * SCHEDULES[schedule](min(1.0, done), step, warmup)
 
 
 @runtime_checkable

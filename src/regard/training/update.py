@@ -1,19 +1,19 @@
-"""The one optimiser step, normalised by the number of target tokens.
-
-k micro-batches and one large batch give the same step, because each micro-batch adds its share of
-the mean over *all* their tokens.
-"""
+"""The one optimiser step, normalised by target tokens, by one process or by several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from regard.training.loss import LossSum
+from regard.base.errors import RunError
+from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
+from regard.training.losses import LossSum
 
 
 @runtime_checkable
@@ -64,3 +64,123 @@ def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, token
     loss = loss_sum(batch)
     (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
     return float(loss.nats)
+
+
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Sharing(Generic[AnyBatch]):
+    """Among how many processes an update is shared out, and how a batch is split for them."""
+
+    processes: int
+    split: Callable[[AnyBatch, int], Sequence[AnyBatch]]
+
+
+@contextmanager
+def gradients(
+    loss_sum: Callable[[AnyBatch], LossSum],
+    parameters: Sequence[nn.Parameter],
+    sharing: Sharing[AnyBatch] | None,
+) -> Iterator[AddGradient[AnyBatch]]:
+    """Yield what adds the gradient of a batch to the parameters, alone or with helpers.
+
+    Helpers see the model as it is at the beginning, but for its weights: it must be in training.
+    While there are helpers, torch's operations have one thread in this process too.
+    """
+    alone = partial(add_gradient, loss_sum)
+    if sharing is None or sharing.processes == 1:
+        yield alone
+        return
+    for parameter in parameters:
+        parameter.data.share_memory_()  # type: ignore[no-untyped-call]
+    crew = _GradientWorkers(parameters, alone, sharing.split)
+    try:
+        for _ in range(sharing.processes - 1):
+            crew.hire()
+        # Also between gradients: threads that had a share in the step go on turning for a while,
+        # on the core that a helper needs.
+        with using_threads(1):
+            yield crew.add_gradient
+    finally:
+        crew.dismiss()
+
+
+class _Task(NamedTuple):
+    """A helper's part of a batch, the tokens of the whole update, and a seed for its dropout."""
+
+    part: Any
+    tokens: int
+    seed: int
+
+
+class _GradientWorkers(Generic[AnyBatch]):
+    """This process and its helpers."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        alone: AddGradient[AnyBatch],
+        split: Callable[[AnyBatch, int], Sequence[AnyBatch]],
+    ):
+        self._parameters = parameters
+        self._alone = alone
+        self._split = split
+        # Each helper with all its gradients, one after the other, in memory that both see.
+        self._helpers: list[tuple[WorkerProcess, Tensor]] = []
+
+    def hire(self) -> None:
+        """Begin one more helper."""
+        gradient = torch.zeros(sum(p.numel() for p in self._parameters))
+        gradient.share_memory_()  # type: ignore[no-untyped-call]
+        self._helpers.append((WorkerProcess(partial(self._help, gradient)), gradient))
+
+    def dismiss(self) -> None:
+        """End all helpers."""
+        for helper, _ in self._helpers:
+            helper.dismiss()
+        self._helpers = []
+
+    def add_gradient(self, batch: AnyBatch, tokens: int) -> float:
+        """Add the gradient of the summed loss, divided by `tokens`; return the loss in nats."""
+        own, *others = self._split(batch, len(self._helpers) + 1)
+        # A short batch has fewer parts than there are helpers.
+        busy = self._helpers[: len(others)]
+        try:
+            for (helper, _), part in zip(busy, others, strict=True):
+                helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
+            nats = self._alone(own, tokens)
+            nats += sum(float(helper.hear()) for helper, _ in busy)
+        except WorkerLostError:
+            raise RunError(
+                "A helper process of the training has ended, perhaps for want of memory. Go on "
+                "with --resume; with --set training.processes=1 there are no helpers."
+            ) from None
+        for _, gradient in busy:
+            self._take_over(gradient)
+        return nats
+
+    @torch.no_grad()
+    def _take_over(self, gradient: Tensor) -> None:
+        for parameter, piece in zip(self._parameters, self._pieces(gradient), strict=True):
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            parameter.grad += piece
+
+    def _pieces(self, gradient: Tensor) -> list[Tensor]:
+        """Return the gradient of each parameter out of one that holds them all."""
+        pieces = torch.split(gradient, [parameter.numel() for parameter in self._parameters])
+        return [
+            piece.view_as(parameter)
+            for piece, parameter in zip(pieces, self._parameters, strict=True)
+        ]
+
+    def _help(self, gradient: Tensor, task: _Task) -> float:
+        """Compute the gradient of a part; this is what helpers do."""
+        torch.manual_seed(task.seed)
+        for parameter in self._parameters:
+            parameter.grad = None
+        nats = self._alone(task.part, task.tokens)
+        for parameter, piece in zip(self._parameters, self._pieces(gradient), strict=True):
+            piece.zero_() if parameter.grad is None else piece.copy_(parameter.grad)
+        return nats

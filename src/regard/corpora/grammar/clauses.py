@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from regard.corpora.grammar.clause_plan import Plan, draw_plan, phrase_options
-from regard.corpora.grammar.clause_verbs import CLAUSE_VERBS
-from regard.corpora.grammar.lexicon import Noun, Verb
-from regard.corpora.grammar.noun_phrases import LIGHT, LONGEST_PHRASE, SHORTEST_PHRASE, NounPhrases
-from regard.corpora.grammar.random_stream import RandomStream
-from regard.corpora.grammar.selection import LIVING, PERSON, Selection
-from regard.corpora.grammar.shares import Bounds, possible, share
-from regard.corpora.grammar.style import Style
+from regard.corpora.grammar.choices import (
+    LIVING,
+    PERSON,
+    Bounds,
+    RandomStream,
+    Selection,
+    Style,
+    possible,
+    share,
+)
+from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Noun, Verb
+from regard.corpora.grammar.phrases import (
+    LIGHT,
+    LONGEST_PHRASE,
+    SHORTEST_PHRASE,
+    NounPhrases,
+    Plan,
+    draw_plan,
+    phrase_options,
+)
 from regard.corpora.grammar.tree import (
     Clause,
     Coordination,

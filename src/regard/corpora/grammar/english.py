@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from regard.corpora.grammar.lexicon import Verb
-from regard.corpora.grammar.realise import Token, words
 from regard.corpora.grammar.tree import (
     Clause,
     Coordination,
@@ -19,6 +18,8 @@ from regard.corpora.grammar.tree import (
     Sentence,
     Subordinate,
     Tense,
+    Token,
+    words,
 )
 
 OBJECT_PRONOUNS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "they": "them"}

@@ -36,11 +36,11 @@ from regard.corpora.grammar.french_forms import (
     subject_form,
 )
 from regard.corpora.grammar.lexicon import Verb
-from regard.corpora.grammar.realise import Language, Token, words
 from regard.corpora.grammar.tree import (
     Clause,
     Coordination,
     Description,
+    Language,
     Modal,
     Nominal,
     NounPhrase,
@@ -50,6 +50,8 @@ from regard.corpora.grammar.tree import (
     Sentence,
     Subordinate,
     Tense,
+    Token,
+    words,
 )
 
 Frame: TypeAlias = Literal["plain", "background", "condition"]

@@ -1,18 +1,66 @@
-"""Sentence pairs from the grammar: drawn, sorted into their split, realised and aligned."""
+"""Sentence pairs from the grammar: drawn, realised, aligned, sorted into splits and written."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
-from regard.base.errors import RegardError, SettingsError
-from regard.corpora.grammar import english
-from regard.corpora.grammar.align import align, antecedents
-from regard.corpora.grammar.languages import target_language
+from regard.base.errors import RegardError, RunError, SettingsError
+from regard.corpora.grammar import english, french, german
+from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.lexicon import lexicon
-from regard.corpora.grammar.random_stream import RandomStream
 from regard.corpora.grammar.sampling import Sampler
-from regard.corpora.pair import SentencePair
+from regard.corpora.grammar.tree import Cause, Language, Pronoun, Token
+from regard.corpora.parallel import SentencePair
+from regard.corpora.pharaoh import format_alignment
+
+LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE, "fr": french.LANGUAGE}
+PAIRS: tuple[str, ...] = tuple(f"en-{name}" for name in LANGUAGES)
+
+
+def target_language(pair: str) -> Language:
+    """Return the target language of a pair such as "en-de"."""
+    if pair not in PAIRS:
+        known = ", ".join(PAIRS)
+        raise SettingsError(f"The built-in grammar has no pair {pair!r}; it has: {known}.")
+    return LANGUAGES[pair.removeprefix("en-")]
+
+
+Links = tuple[tuple[int, int], ...]
+
+
+def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
+    """Return (source word, target word) wherever both have a cause in common."""
+    places: dict[Cause, list[int]] = {}
+    for index, token in enumerate(source):
+        for cause in token.causes:
+            if cause in places:
+                places[cause].append(index)
+            else:
+                places[cause] = [index]
+    links = [
+        (place, index)
+        for index, token in enumerate(target)
+        for cause in token.causes
+        for place in places.get(cause, ())
+    ]
+    return tuple(sorted(set(links)))
+
+
+def antecedents(source: Sequence[Token]) -> Links:
+    """Return (pronoun, last word of the noun that it stands for) in words of the source."""
+    found = []
+    for index, token in enumerate(source):
+        if token.text in ("it", "they"):
+            ((node, _),) = token.causes
+            if isinstance(node, Pronoun) and node.antecedent is not None:
+                cause = (node.antecedent, "noun")
+                noun = max(place for place, word in enumerate(source) if cause in word.causes)
+                found.append((index, noun))
+    return tuple(found)
+
 
 Split: TypeAlias = Literal["train", "valid", "test"]
 Words: TypeAlias = Literal["full", "small"]
@@ -81,3 +129,60 @@ def generate(
             )
         )
     return pairs
+
+
+def write_corpus(
+    folder: Path,
+    *,
+    pair: str,
+    size: int,
+    valid_size: int = 1000,
+    test_size: int = 1000,
+    min_words: int = SHORTEST,
+    max_words: int = 60,
+    words: Words = "full",
+    seed: int = 1,
+) -> None:
+    """Write train, valid and test, each as two line files, `.align` and `.antecedents`."""
+    target_language(pair)
+    sides = pair.split("-")
+    refuse_existing(folder, [*sides, "align", "antecedents"])
+    sizes: dict[Split, int] = {"train": size, "valid": valid_size, "test": test_size}
+    corpora = {
+        split: generate(
+            pair=pair,
+            split=split,
+            size=sizes[split],
+            min_words=min_words,
+            max_words=max_words,
+            words=words,
+            seed=seed,
+        )
+        for split in sizes
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, pairs in corpora.items():
+        write_lines(folder / f"{split}.{sides[0]}", (each.source for each in pairs))
+        write_lines(folder / f"{split}.{sides[1]}", (each.target for each in pairs))
+        write_lines(
+            folder / f"{split}.align", (format_alignment(each.alignment or ()) for each in pairs)
+        )
+        write_lines(
+            folder / f"{split}.antecedents",
+            (format_alignment(each.antecedents) for each in pairs),
+        )
+
+
+def refuse_existing(folder: Path, suffixes: Iterable[str]) -> None:
+    """Refuse a folder that holds a file which would be overwritten."""
+    for split in get_args(Split):
+        for suffix in suffixes:
+            path = folder / f"{split}.{suffix}"
+            if path.exists():
+                raise RunError(f"{path} exists already. Choose another folder, or remove it first.")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines as UTF-8, each ended by "\\n" on every platform."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

@@ -25,11 +25,12 @@ from regard.corpora.grammar.german_forms import (
     noun_form,
     verb_form,
 )
-from regard.corpora.grammar.realise import Cause, Language, Token, words
 from regard.corpora.grammar.tree import (
+    Cause,
     Clause,
     Coordination,
     Description,
+    Language,
     Nominal,
     NounPhrase,
     PrepositionalPhrase,
@@ -37,6 +38,8 @@ from regard.corpora.grammar.tree import (
     RelativePronoun,
     Sentence,
     Subordinate,
+    Token,
+    words,
 )
 
 Order: TypeAlias = Literal["second", "inverted", "last"]

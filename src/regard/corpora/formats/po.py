@@ -1,0 +1,138 @@
+"""Messages of programs (gettext PO): those without a translation get one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from regard.base.errors import DataError
+from regard.corpora.formats.document import Document, Languages, Segment
+
+FIELD = re.compile(r"\s*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*(\".*)")
+QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*')
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+@dataclass
+class Field:
+    """A keyword with its text, on the lines from first to last, counted from 0."""
+
+    keyword: str
+    text: str
+    first: int
+    last: int
+
+
+@dataclass
+class Message:
+    """The fields of one message by their keywords, and its flags, as fuzzy."""
+
+    fields: dict[str, Field] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+
+
+def read_po(content: str, path: Path, languages: Languages) -> Document:
+    """Return a catalogue in which all empty translations are to be filled in."""
+    lines = content.splitlines(keepends=True)
+    parts: list[str | Segment] = []
+    place = 0
+    for message in _messages(lines, path):
+        for keyword, empty in message.fields.items():
+            if not keyword.startswith("msgstr") or empty.text:
+                continue
+            text = _source(message, keyword).text
+            if not text.strip():
+                continue
+            end = lines[empty.last][len(lines[empty.last].rstrip("\r\n")) :]
+            parts.append("".join(lines[place : empty.first]) + f'{keyword} "')
+            parts.append(Segment(text, write=_escaped, hard_breaks=True, line=empty.first + 1))
+            parts.append(f'"{end}')
+            place = empty.last + 1
+    return Document((*parts, "".join(lines[place:])))
+
+
+def po_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, source and target of all translated messages; fuzzy ones are left out."""
+    for message in _messages(content.splitlines(keepends=True), path):
+        if "fuzzy" in message.flags:
+            continue
+        for keyword, target in message.fields.items():
+            if keyword.startswith("msgstr"):
+                sides = [" ".join(f.text.split()) for f in (_source(message, keyword), target)]
+                if all(sides):
+                    yield target.first + 1, sides[0], sides[1]
+
+
+def _source(message: Message, keyword: str) -> Field:
+    """Return what a translation translates: the first form the singular, all others the plural."""
+    plural = message.fields.get("msgid_plural")
+    return message.fields["msgid"] if plural is None or keyword == "msgstr[0]" else plural
+
+
+def _messages(lines: list[str], path: Path) -> Iterator[Message]:
+    """Yield the messages; comments and obsolete messages are passed over."""
+    message, current = Message(), None
+    for number, line in enumerate(lines):
+        bare = line.strip().removeprefix("\ufeff")
+        if match := FIELD.fullmatch(bare):
+            keyword = match[1]
+            if "msgstr" in "".join(message.fields) and not keyword.startswith("msgstr"):
+                yield message
+                message = Message()
+            if keyword.startswith("msgstr") and "msgid" not in message.fields:
+                raise _mistake("msgstr without a msgid", path, number)
+            if keyword in message.fields:
+                raise _mistake(f"a second {keyword} in one message", path, number)
+            current = Field(keyword, _unquoted(match[3], path, number), number, number)
+            message.fields[keyword] = current
+        elif bare.startswith('"'):
+            if current is None:
+                raise _mistake("text without a keyword before it", path, number)
+            current.text += _unquoted(bare, path, number)
+            current.last = number
+        elif bare.startswith("#"):
+            if "msgstr" in "".join(message.fields):
+                yield message
+                message = Message()
+            current = None
+            if bare.startswith("#,"):
+                message.flags |= {flag.strip() for flag in bare[2:].split(",")}
+        elif bare:
+            raise _mistake(f"a line that begins with {bare[:20]!r}", path, number)
+    if "msgstr" in "".join(message.fields):
+        yield message
+    elif message.fields:
+        raise _mistake("msgid without a msgstr at the end", path, len(lines) - 1)
+
+
+def _unquoted(quoted: str, path: Path, number: int) -> str:
+    match = QUOTED.fullmatch(quoted)
+    if match is None:
+        raise _mistake("a text whose quotation marks do not match", path, number)
+    return ESCAPE.sub(_unescaped, match[1])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "x" and len(code) == 3:
+        return chr(int(code[1:], 16))
+    if code[0] in "01234567":
+        return chr(int(code, 8))
+    return ESCAPES.get(code, code)
+
+
+def _escaped(text: str) -> str:
+    return text.translate(WRITTEN)
+
+
+def _mistake(problem: str, path: Path, number: int) -> DataError:
+    return DataError(
+        problem,
+        path=path,
+        line=number + 1,
+        remedy="This is not valid PO; msgfmt -c shows what is wrong.",
+    )

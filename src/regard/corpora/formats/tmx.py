@@ -1,0 +1,141 @@
+"""Translation memories (TMX 1.4): units get a text of the target language where they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from regard.base.errors import DataError
+from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.xml_events import (
+    Event,
+    Role,
+    XmlSlice,
+    XmlText,
+    content_parts,
+    inner,
+    plain_text,
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One language of a unit: where the content of its segment is."""
+
+    language: str
+    start: Event
+    content: list[Event]
+    end: Event
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A translation unit and where it ends."""
+
+    variants: list[Variant]
+    end: Event
+
+    def of(self, language: str) -> Variant | None:
+        """Return the variant of a language; "en" is also found as "en-US"."""
+        for wanted in (language.lower(), language.lower().partition("-")[0]):
+            for variant in self.variants:
+                code = variant.language.lower()
+                if code == wanted or code.partition("-")[0] == wanted:
+                    return variant
+        return None
+
+
+def read_tmx(content: str, path: Path, languages: Languages) -> Document:
+    """Return a memory in which all units that lack the target language are to be translated."""
+    document = XmlText(content, path=path)
+    units = list(_units(document))
+    source, target = _pair(document, units, languages, path=path)
+    parts: list[str | Segment] = []
+    place = 0
+    for unit in units:
+        text, there = unit.of(source), unit.of(target)
+        if text is None or (there is not None and plain_text(there.content, role).strip()):
+            continue
+        translated = content_parts(XmlSlice(document, text.content), role)
+        if not any(isinstance(part, Segment) for part in translated):
+            continue
+        if there is None:
+            opening = f"<tuv xml:lang={quoteattr(target)}><seg>"
+            parts += [document.raw(place, unit.end.start) + opening, *translated, "</seg></tuv>"]
+            place = unit.end.start
+        else:
+            before = document.raw(place, there.start.start)
+            parts += [before + _opened(document, there.start), *translated, f"</{there.end.name}>"]
+            place = there.end.end
+    return Document((*parts, document.raw(place, document.size)))
+
+
+def tmx_pairs(content: str, *, path: Path, languages: Languages) -> Iterator[tuple[int, str, str]]:
+    """Yield line, source and target of all units that have both languages."""
+    document = XmlText(content, path=path)
+    units = list(_units(document))
+    source, target = _pair(document, units, languages, path=path)
+    for unit in units:
+        first, second = unit.of(source), unit.of(target)
+        if first is not None and second is not None:
+            texts = (" ".join(plain_text(v.content, role).split()) for v in (first, second))
+            yield (first.start.line, *texts)  # type: ignore[misc]
+
+
+def role(event: Event) -> Role:
+    """Return what a tag inside a segment is."""
+    number = event.attributes.get("i", "")
+    if event.local == "bpt":
+        return "open", number
+    if event.local == "ept":
+        return "close", number
+    return ("element", "") if event.local == "hi" else ("alone", "")
+
+
+def _opened(document: XmlText, start: Event) -> str:
+    """Return a start tag as written; that of an empty element without its slash."""
+    raw = document.raw(start.start, start.end)
+    return f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw
+
+
+def _units(document: XmlText) -> Iterator[Unit]:
+    variants: list[Variant] = []
+    language = ""
+    events = document.events
+    for index, event in enumerate(events):
+        if event.kind == "start" and event.local == "tu":
+            variants = []
+        elif event.kind == "start" and event.local == "tuv":
+            language = event.attributes.get("xml:lang", event.attributes.get("lang", ""))
+        elif event.kind == "start" and event.local == "seg":
+            last = inner(events, index)
+            variants.append(Variant(language, event, events[index + 1 : last], events[last]))
+        elif event.kind == "end" and event.local == "tu":
+            yield Unit(variants, event)
+
+
+def _pair(
+    document: XmlText, units: list[Unit], languages: Languages, *, path: Path
+) -> tuple[str, str]:
+    """Return the two languages: as named, or else as the memory says."""
+    found = list(dict.fromkeys(v.language for unit in units for v in unit.variants))
+    headers = [e for e in document.events if e.kind == "start" and e.local == "header"]
+    declared = headers[0].attributes.get("srclang", "") if headers else ""
+    source = languages.source or ("" if declared == "*all*" else declared) or "".join(found[:1])
+    target = languages.target
+    if not target:
+        others = [code for code in found if not _same(code, source)]
+        if len(others) != 1:
+            raise DataError(
+                f"the target language is unclear: the memory has {', '.join(found) or 'none'}",
+                path=path,
+                remedy="Name it, as --target-language de, or leave only two languages in the file.",
+            )
+        target = others[0]
+    return source, target
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower().partition("-")[0] == other.lower().partition("-")[0]

@@ -1,0 +1,145 @@
+"""XLIFF 1.2 and 2.x: units get a target where they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from regard.base.errors import DataError
+from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.xml_events import (
+    Event,
+    Role,
+    XmlSlice,
+    XmlText,
+    content_parts,
+    inner,
+    plain_text,
+)
+
+UNITS = ("trans-unit", "segment")
+# Tags of both versions that hold text; tags that open or close, by the attributes that pair them.
+ELEMENTS = ("g", "mrk", "pc")
+OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",)}
+CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef", "id")}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is translated as one: where its source is, where its target is or would be."""
+
+    line: int
+    source_name: str
+    source: list[Event]
+    target: list[Event] | None
+    target_start: Event | None
+    target_end: Event | None
+    place: int
+    wanted: bool
+
+
+def read_xliff(content: str, path: Path, languages: Languages) -> Document:
+    """Return a document in which all units without a target are to be translated."""
+    document = XmlText(content, path=path)
+    parts: list[str | Segment] = []
+    place = 0
+    root = next(event for event in document.events if event.kind == "start")
+    if root.local != "xliff":
+        raise DataError(
+            f"the file begins with <{root.name}>, not <xliff>",
+            path=path,
+            line=root.line,
+            remedy="Name its format with --format.",
+        )
+    if root.attributes.get("version", "").startswith("2") and "trgLang" not in root.attributes:
+        if not languages.target:
+            raise DataError(
+                "the file does not name its target language (trgLang)",
+                path=path,
+                line=root.line,
+                remedy="Name it, as --target-language de.",
+            )
+        parts.append(document.raw(0, root.end).removesuffix(">"))
+        parts.append(f" trgLang={quoteattr(languages.target)}>")
+        place = root.end
+    for unit in _units(document):
+        if not unit.wanted or (unit.target and plain_text(unit.target, role).strip()):
+            continue
+        translated = content_parts(XmlSlice(document, unit.source), role)
+        if not any(isinstance(part, Segment) for part in translated):
+            continue
+        name = f"{unit.source_name.removesuffix('source')}target"
+        if unit.target_start is None or unit.target_end is None:
+            parts += [document.raw(place, unit.place) + f"<{name}>", *translated, f"</{name}>"]
+            place = unit.place
+        else:
+            raw = document.raw(unit.target_start.start, unit.target_start.end)
+            opened = f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw
+            before = document.raw(place, unit.target_start.start)
+            parts += [before + opened, *translated, f"</{name}>"]
+            place = unit.target_end.end
+    return Document((*parts, document.raw(place, document.size)))
+
+
+def xliff_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, source and target of all units that have both."""
+    for unit in _units(XmlText(content, path=path)):
+        sides = [" ".join(plain_text(e, role).split()) for e in (unit.source, unit.target or [])]
+        if all(sides):
+            yield unit.line, sides[0], sides[1]
+
+
+def role(event: Event) -> Role:
+    """Return what a tag inside a source is."""
+    name, attributes = event.local, event.attributes
+    if name in ELEMENTS:
+        return "element", ""
+    for what, table in (("open", OPENING), ("close", CLOSING)):
+        if name in table:
+            pair = next((attributes[key] for key in table[name] if key in attributes), "")
+            return what, pair  # type: ignore[return-value]
+    return "alone", ""
+
+
+def _units(document: XmlText) -> Iterator[Unit]:
+    events = document.events
+    wanted = [True]
+    for index, event in enumerate(events):
+        if event.kind == "end":
+            wanted.pop()
+        if event.kind != "start":
+            continue
+        wanted.append(wanted[-1] and event.attributes.get("translate") != "no")
+        if event.local in UNITS:
+            unit = _unit(events, index, inner(events, index), wanted[-1])
+            if unit is not None:
+                yield unit
+
+
+def _unit(events: list[Event], first: int, last: int, wanted: bool) -> Unit | None:
+    """Return a unit by its direct children; those of alternatives in it do not count."""
+    found: dict[str, tuple[int, int]] = {}
+    index = first + 1
+    while index < last:
+        if events[index].kind == "start":
+            end = inner(events, index)
+            found.setdefault(events[index].local, (index, end))
+            index = end
+        index += 1
+    if "source" not in found:
+        return None
+    start, end = found["source"]
+    after = found.get("seg-source", (start, end))[1]
+    target = found.get("target")
+    return Unit(
+        line=events[start].line,
+        source_name=events[start].name,
+        source=events[start + 1 : end],
+        target=events[target[0] + 1 : target[1]] if target else None,
+        target_start=events[target[0]] if target else None,
+        target_end=events[target[1]] if target else None,
+        place=events[after].end,
+        wanted=wanted,
+    )

@@ -1,0 +1,212 @@
+"""Draws the parts of a clause: noun phrases, and what is said beside verb and nouns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.corpora.grammar.choices import (
+    DIRECTED,
+    FOR_SOMEONE,
+    NO_MANNER,
+    NO_PLACE,
+    STATES,
+    RandomStream,
+    Selection,
+    Style,
+    share,
+)
+from regard.corpora.grammar.lexicon import Adverb, Noun, Verb
+from regard.corpora.grammar.tree import (
+    Coordination,
+    Description,
+    Determiner,
+    Modal,
+    NounPhrase,
+    Preposition,
+    PrepositionalPhrase,
+    Tense,
+)
+
+LIGHT = 4
+"""Most words of a noun phrase without phrase or clause: "the very old man"."""
+SHORTEST_PHRASE, LONGEST_PHRASE = 3, 1 + LIGHT
+
+
+class NounPhrases:
+    """Draws noun phrases without clauses; the caller adds what makes them longer."""
+
+    def __init__(self, selection: Selection, stream: RandomStream, style: Style):
+        self._selection = selection
+        self._stream = stream
+        self._style = style
+
+    def light(
+        self,
+        nouns: tuple[Noun, ...],
+        words: int,
+        determiners: tuple[Determiner, ...],
+        *,
+        counted: bool = True,
+    ) -> NounPhrase:
+        """Return determiner, perhaps degree and adjective, and noun, in 1 to 4 words.
+
+        One word is a bare plural; `counted` allows a numeral.
+        """
+        stream = self._stream
+        noun = stream.choose(nouns)
+        determiner = stream.choose(determiners) if 1 < words < LIGHT else ""
+        if words == LIGHT:
+            determiner = stream.choose(determiners) or "the"
+        room = words - 2 if determiner else words - 1
+        description = self.description(noun.kind, degree=room == 2) if room else None
+        plural = not determiner or (determiner not in ("a", "every") and stream.chance(35))
+        if plural and determiner == "the" and counted and self._style.numerals:
+            determiner = stream.choose(("the", "the", "the", "two", "three", "four"))
+        return NounPhrase(noun, plural, determiner, description)
+
+    def description(self, kind: str, *, degree: bool, predicate: bool = False) -> Description:
+        """Return an adjective for a noun of this kind; "too" only after "is"."""
+        stream = self._stream
+        if not degree:
+            return Description(stream.choose(self._selection.adjectives[kind]))
+        if predicate and self._selection.predicates[kind] and stream.chance(50):
+            return Description(stream.choose(self._selection.predicates[kind]), "too")
+        return Description(stream.choose(self._selection.gradable[kind]), "very")
+
+    def joined(self, nouns: tuple[Noun, ...], words: int) -> Coordination:
+        """Return two definite noun phrases with "and" between them, in 5 to 9 words."""
+        sizes = share(self._stream, words - 1, [(2, LIGHT), (2, LIGHT)])
+        first = self.light(nouns, sizes[0], ("the",))
+        others = tuple(noun for noun in nouns if noun is not first.noun) or nouns
+        return Coordination(first, self.light(others, sizes[1], ("the",)))
+
+    def placed(self, nouns: tuple[Noun, ...], words: int) -> NounPhrase:
+        """Return a noun phrase with the place where it is, in 5 to 9 words."""
+        head, place = share(self._stream, words, [(2, LIGHT), (SHORTEST_PHRASE, LONGEST_PHRASE)])
+        phrase = self.light(nouns, head, ("the", "the", "a"))
+        where = self.phrase(self._stream.choose(self._style.places), place)
+        return NounPhrase(
+            phrase.noun, phrase.plural, phrase.determiner, phrase.description, place=where
+        )
+
+    def phrase(self, preposition: Preposition, words: int) -> PrepositionalPhrase:
+        """Return a preposition with a noun that makes sense after it, in 3 to 5 words."""
+        nouns = self._selection.complements[preposition]
+        complement = self.light(nouns, words - 1, self._style.determiners)
+        return PrepositionalPhrase(preposition, complement)
+
+
+DIRECTIONS: tuple[Preposition, ...] = ("to", "to", "from")
+MODALS: dict[Tense, tuple[Modal, ...]] = {
+    "present": ("can", "must", "should", "want"),
+    "past": ("want",),
+}
+
+
+@dataclass(slots=True)
+class Plan:
+    """The decisions, and the words that are left for nouns and phrases."""
+
+    words: int
+    negated: bool = False
+    modal: Modal | None = None
+    frequency: Adverb | None = None
+    manner: Adverb | None = None
+    place: Adverb | None = None
+    time: Adverb | None = None
+    fronted: Adverb | None = None
+
+    @property
+    def trailing(self) -> bool:
+        """Whether an adverb follows the object."""
+        return not (self.manner is None and self.place is None and self.time is None)
+
+
+def draw_plan(
+    stream: RandomStream,
+    selection: Selection,
+    style: Style,
+    *,
+    verb: Verb,
+    words: int,
+    keep: int,
+    tense: Tense,
+    timed: bool,
+    affirmative: bool,
+    living: bool,
+    relative: bool,
+) -> Plan:
+    """Draw the decisions; at least `keep` of the words stay for the nouns.
+
+    A negated clause has no adverb but of time: "he does not sleep everywhere" is not "he sleeps
+    nowhere". A relative clause ends in none: "the man who sings loudly laughs".
+    """
+    plan = Plan(words)
+    if style.modals and living and verb.english not in STATES and stream.chance(17):
+        modal = stream.choose(MODALS[tense])
+        cost = 2 if modal == "want" else 1
+        if plan.words - cost >= keep:
+            plan.modal = modal
+            plan.words -= cost
+    # "must not" forbids, which is another verb in German and French.
+    if plan.modal != "must" and not affirmative and stream.chance(24):
+        cost = 1 if plan.modal in ("can", "should") else 2
+        if plan.words - cost >= keep:
+            plan.negated = True
+            plan.words -= cost
+    if style.adverbs and plan.words > keep:
+        _draw_adverb(
+            plan,
+            stream,
+            selection,
+            tense=tense,
+            timed=timed,
+            manner=living and not relative and verb.english not in NO_MANNER,
+            place=not relative and verb.english not in NO_PLACE,
+        )
+    return plan
+
+
+def _draw_adverb(
+    plan: Plan,
+    stream: RandomStream,
+    selection: Selection,
+    *,
+    tense: Tense,
+    timed: bool,
+    manner: bool,
+    place: bool,
+) -> None:
+    """Draw at most one adverb for the clause."""
+    kind = stream.below(100)
+    free = not plan.negated and plan.modal is None
+    if kind < 8 and free:
+        plan.frequency = stream.choose(selection.adverbs["frequency"])
+    elif kind < 16 and free and manner:
+        plan.manner = stream.choose(selection.adverbs["manner"])
+    elif kind < 21 and place and not plan.negated:
+        plan.place = stream.choose(selection.adverbs["place"])
+    elif kind < 36 and timed:
+        adverb = stream.choose(selection.adverbs[f"time-{tense}"])
+        if kind < 30:
+            plan.fronted = adverb
+        else:
+            plan.time = adverb
+    else:
+        return
+    plan.words -= 1
+
+
+def phrase_options(
+    style: Style, verb: Verb, plan: Plan, *, living: bool
+) -> list[tuple[Preposition, ...]]:
+    """Return the prepositions that may follow: first those of company, then those of place."""
+    options: list[tuple[Preposition, ...]] = []
+    name = verb.english
+    if living and name not in NO_MANNER:
+        options.append(style.company_or_for if name in FOR_SOMEONE else style.company)
+    if name in DIRECTED:
+        options.append(DIRECTIONS)
+    elif plan.place is None and name not in NO_PLACE:
+        options.append(style.places)
+    return options

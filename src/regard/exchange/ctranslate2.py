@@ -1,0 +1,389 @@
+"""A Transformer as a folder for plain `ctranslate2`: layers, tokenizers, and a page on its use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import sentencepiece
+import torch
+from ctranslate2.specs import common_spec, transformer_spec
+from torch import nn
+
+from regard.attention.multihead import MultiHeadAttention
+from regard.attention.positions import RelativePositions
+from regard.base.errors import RunError, SettingsError
+from regard.base.protocols import Tokenizer
+from regard.base.shapes import Float, Tensor
+from regard.base.special_tokens import SPECIALS
+from regard.models.translator import Translator
+from regard.settings.model import RecurrentSettings
+from regard.settings.transformer import TransformerSettings
+from regard.text.character import CharacterTokenizer
+from regard.text.sentencepiece import SentencePieceTokenizer
+from regard.transformer.layers import Embedded, FeedForward, Residual
+
+PAGE = """# A translation model for CTranslate2
+
+Made with Regard. It needs `pip install {packages}` and nothing else:
+
+```python
+{code}```
+{notes}
+Scores equal Regard's with `length_penalty=1, return_scores=True, return_end_token=True`: the sum of
+log-probabilities divided by the number of tokens, end mark included.
+"""
+
+SUBWORDS = """\
+import ctranslate2
+import sentencepiece
+
+translator = ctranslate2.Translator("{folder}", inter_threads=2, intra_threads=1)
+source = sentencepiece.SentencePieceProcessor(model_file="{folder}/{source}")
+target = sentencepiece.SentencePieceProcessor(model_file="{folder}/{target}")
+
+pieces = source.encode("...", out_type=str)
+found = translator.translate_batch([pieces], beam_size=5, max_input_length=0{more})
+print(target.decode(found[0].hypotheses[0]))
+"""
+
+SYMBOLS = """\
+import ctranslate2
+
+translator = ctranslate2.Translator("{folder}", inter_threads=2, intra_threads=1)
+symbols = {symbols}
+found = translator.translate_batch([symbols], beam_size=5, max_input_length=0{more})
+print("".join(found[0].hypotheses[0]).removeprefix(" "))
+"""
+
+CHARACTERS = """
+The tokens are single characters, those of `*_vocabulary.json`.
+"""
+WORDS = """
+The tokens are those of `*_vocabulary.json`, and you have to split the text yourself: a word with
+the space before it (" cat"; the first word of a text has one too), a punctuation mark glued to the
+word before it (","), a further space (" "), or "", which takes away the space of the next token.
+A word that is not in the list is "<unk>".
+"""
+SHORTLIST_NOTE = """
+`vmap.txt` lists the likely target tokens of each source token. With `use_vmap=True` only they are
+looked at, which is faster and changes a translation now and then.
+"""
+FOLDER = "path/to/this/folder"
+
+
+def export_page(source: Tokenizer, target: Tokenizer, *, shortlist: bool) -> str:
+    """Return the page for these tokenizers."""
+    more = ", use_vmap=True" if shortlist else ""
+    notes = SHORTLIST_NOTE if shortlist else ""
+    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
+        one = source.model == target.model
+        code = SUBWORDS.format(
+            folder=FOLDER,
+            source="sentencepiece.model" if one else "source.model",
+            target="sentencepiece.model" if one else "target.model",
+            more=more,
+        )
+        return PAGE.format(packages="ctranslate2 sentencepiece", code=code, notes=notes)
+    letters = isinstance(source, CharacterTokenizer)
+    symbols = 'list("...")' if letters else '[" a", " small", " example", "."]'
+    return PAGE.format(
+        packages="ctranslate2",
+        code=SYMBOLS.format(folder=FOLDER, symbols=symbols, more=more),
+        notes=(CHARACTERS if letters else WORDS) + notes,
+    )
+
+
+ACTIVATIONS = {
+    "relu": common_spec.Activation.RELU,
+    "gelu": common_spec.Activation.GELU,
+    "swish": common_spec.Activation.SWISH,
+    "swiglu": common_spec.Activation.SWISH,
+}
+# What CTranslate2 has no layer for: the setting, and the values that it does have one for.
+KNOWN: dict[str, tuple[object, ...]] = {
+    "encoder": ("attention",),
+    "decoder": ("attention",),
+    "kernel": ("softmax",),
+    "window": (None,),
+    "positions": ("sinusoidal", "learned", "relative", "rotary", "none"),
+}
+INSIDE = ("relative", "rotary")  # positions that act inside the attention
+
+
+def unsupported(settings: TransformerSettings | RecurrentSettings) -> str | None:
+    """Name the setting for which CTranslate2 has no layer, with its value; None if there is none.
+
+    Its linear penalties (alibi) are those of a decoder alone, so an encoder cannot have them.
+    """
+    if not isinstance(settings, TransformerSettings):
+        return f"model.family = {settings.family!r}"
+    for name, known in KNOWN.items():
+        value = getattr(settings, name)
+        if value not in known:
+            return f"model.{name} = {value!r}"
+    return None
+
+
+@torch.no_grad()
+def translator_spec(
+    model: Translator[Any], *, settings: TransformerSettings, most_positions: int
+) -> transformer_spec.TransformerSpec:
+    """Return the model with all its weights; vocabularies are left to the caller.
+
+    Positions are written as a table of our own vectors, at most `most_positions` of them, because
+    CTranslate2 would make other sinusoids.
+    """
+    shape = {
+        "num_heads": settings.heads,
+        "pre_norm": settings.norm_placement == "pre",
+        "activation": ACTIVATIONS[settings.activation],
+        "ffn_glu": settings.activation == "swiglu",
+        "rms_norm": settings.norm == "rms",
+        "relative_position": settings.positions == "relative",
+    }
+    if settings.positions == "rotary":  # over the whole head, whose halves are turned
+        shape |= {"rotary_dim": 0, "rotary_interleave": False}
+    encoder = transformer_spec.TransformerEncoderSpec(settings.layers, **shape)
+    decoder = transformer_spec.TransformerDecoderSpec(
+        settings.decoder_layers or settings.layers,
+        alignment_layer=settings.alignment_layer,
+        alignment_heads=0,  # the mean of all heads
+        **shape,
+    )
+    stacks: Any = model
+    places = 0 if settings.positions in INSIDE else most_positions
+    _set_embedded(encoder, encoder.embeddings[0], stacks.encoder.embedded, places)
+    _set_embedded(decoder, decoder.embeddings, stacks.decoder.embedded, places)
+    for spec, layer in zip(encoder.layer, stacks.encoder.layers, strict=True):
+        _set_attention(spec.self_attention, layer.attention, layer.around_attention)
+        _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+    for spec, layer in zip(decoder.layer, stacks.decoder.layers, strict=True):
+        _set_attention(spec.self_attention, layer.own, layer.around_own)
+        _set_attention(spec.attention, layer.across, layer.around_across, across=True)
+        _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+    for spec, stack in ((encoder, stacks.encoder), (decoder, stacks.decoder)):
+        if stack.norm is not None:
+            _set_norm(spec.layer_norm, stack.norm)
+    _set_linear(decoder.projection, model.projection.weight, model.projection.bias)
+    whole = transformer_spec.TransformerSpec(encoder, decoder)
+    whole.config.add_source_eos = True
+    whole.config.layer_norm_epsilon = stacks.decoder.layers[0].around_own.norm.eps
+    return whole
+
+
+def _set_embedded(spec: Any, table: Any, embedded: Embedded, places: int) -> None:
+    weight = embedded.embedding.weight
+    table.weight = _array(weight)
+    spec.scale_embeddings = embedded.scale
+    if not places:
+        return
+    if embedded.positions is None:
+        vectors = torch.zeros(1, weight.shape[1]).expand(places, -1)
+    else:
+        end = getattr(embedded.positions, "max_length", places)  # of learned ones
+        vectors = embedded.positions(min(end, places))
+    spec.position_encodings.encodings = _array(vectors)
+
+
+def _set_attention(
+    spec: Any, attention: MultiHeadAttention, around: Residual, *, across: bool = False
+) -> None:
+    _set_norm(spec.layer_norm, around.norm)
+    weight, bias = attention.projection.weight, attention.projection.bias
+    if across:  # queries come from the target, keys and values from the source
+        width = attention.model_dim
+        _set_linear(spec.linear[0], weight[:width], bias[:width])
+        _set_linear(spec.linear[1], weight[width:], bias[width:])
+    else:
+        _set_linear(spec.linear[0], weight, bias)
+    _set_linear(spec.linear[-1], attention.output.weight, attention.output.bias)
+    if isinstance(attention.positions, RelativePositions):
+        spec.relative_position_keys = _array(attention.positions.keys)
+        spec.relative_position_values = _array(attention.positions.values)
+
+
+def _set_feed_forward(spec: Any, network: FeedForward, around: Residual) -> None:
+    _set_norm(spec.layer_norm, around.norm)
+    weight: Tensor = network.inner.weight
+    bias: Tensor = network.inner.bias
+    if network.activation == "swiglu":  # ours has gate and value in turn, theirs two matrices
+        _set_linear(spec.linear_0_noact, weight[1::2], bias[1::2])
+        weight, bias = weight[::2], bias[::2]
+    _set_linear(spec.linear_0, weight, bias)
+    _set_linear(spec.linear_1, network.outer.weight, network.outer.bias)
+
+
+def _set_norm(spec: Any, norm: nn.Module) -> None:
+    for ours, theirs in (("weight", "gamma"), ("bias", "beta")):
+        if (part := getattr(norm, ours, None)) is not None:
+            setattr(spec, theirs, _array(part))
+
+
+def _set_linear(
+    spec: Any,
+    weight: Float[Tensor, "output input"],
+    bias: Float[Tensor, "output"] | None,
+) -> None:
+    spec.weight = _array(weight)
+    if bias is not None:
+        spec.bias = _array(bias)
+
+
+def _array(tensor: Tensor) -> Float[np.ndarray, "*shape"]:
+    """Return the values as an array of their own: CTranslate2 quantises in place."""
+    return tensor.to("cpu", torch.float32).numpy().copy()
+
+
+Quantization = Literal["int8", "int16", "float16", "bfloat16"]
+# Sinusoids have no end, but CTranslate2 reads them from a table.
+MOST_POSITIONS = 2_048
+RECORD = "export.json"
+SHORTLIST = "vmap.txt"
+
+
+def require_exportable(settings: TransformerSettings | RecurrentSettings) -> TransformerSettings:
+    """Return the settings, or say which of them CTranslate2 has no layer for."""
+
+    problem = unsupported(settings)
+    if problem is not None or not isinstance(settings, TransformerSettings):
+        raise SettingsError(
+            f"CTranslate2 has no layer for {problem}, so this model cannot be exported to it. "
+            "Translate with the torch engine, or train a Transformer without that setting."
+        )
+    return settings
+
+
+def write_ctranslate2(
+    folder: Path,
+    *,
+    model: Translator[Any],
+    settings: TransformerSettings,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    quantization: Quantization | None = None,
+    shortlist: Iterable[str] | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the model as CTranslate2 reads it, whole or not at all; a folder there is replaced.
+
+    `shortlist` are the lines of a vocabulary map. `record` is kept as `export.json`.
+    """
+
+    spec = translator_spec(model, settings=settings, most_positions=MOST_POSITIONS)
+    spec.register_source_vocabulary(token_names(source_tokenizer))
+    spec.register_target_vocabulary(token_names(target_tokenizer))
+    spec.validate()
+    spec.optimize(quantization)
+    with whole_folder(folder) as writing:
+        spec.save(str(writing))
+        copy_tokenizers(writing, source_tokenizer, target_tokenizer)
+        if shortlist is not None:
+            text = "".join(line + "\n" for line in shortlist)
+            (writing / SHORTLIST).write_text(text, encoding="utf-8", newline="\n")
+        page = export_page(source_tokenizer, target_tokenizer, shortlist=shortlist is not None)
+        (writing / "README.md").write_text(page, encoding="utf-8")
+        write_export_record(
+            writing,
+            {
+                "quantization": quantization or "float32",
+                "regard": version("regard"),
+                "ctranslate2": version("ctranslate2"),
+                **(record or {}),
+            },
+        )
+    return folder
+
+
+def token_names(tokenizer: Tokenizer) -> list[str]:
+    """Return the name of every id, each another: what CTranslate2 calls the tokens.
+
+    They are the pieces of SentencePiece and the symbols of other tokenizers, as they are.
+    A symbol that is spelled like a special one ("</s>") gets its id after it.
+    """
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.load_from_serialized_proto(tokenizer.model)
+        names: list[str] = processor.id_to_piece(list(range(tokenizer.size)))
+        return names
+    vocabulary: Any = getattr(tokenizer, "vocabulary", None)
+    if vocabulary is None:
+        raise SettingsError(
+            f"A {type(tokenizer).__name__} has no list of symbols that could be exported."
+        )
+    symbols = [
+        f"{symbol}#{number}" if symbol in SPECIALS else symbol
+        for number, symbol in enumerate(vocabulary.symbols, len(SPECIALS))
+    ]
+    return [*SPECIALS, *symbols]
+
+
+def copy_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
+    """Write the tokenizers' own files: one `sentencepiece.model` if both languages share it."""
+    if isinstance(source, SentencePieceTokenizer) and shares_model(source, target):
+        (folder / "sentencepiece.model").write_bytes(source.model)
+        return
+    for name, tokenizer in (("source", source), ("target", target)):
+        if isinstance(tokenizer, SentencePieceTokenizer):
+            (folder / f"{name}.model").write_bytes(tokenizer.model)
+
+
+def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
+    """Return whether both languages are cut by one SentencePiece model."""
+    return (
+        isinstance(source, SentencePieceTokenizer)
+        and isinstance(target, SentencePieceTokenizer)
+        and source.model == target.model
+    )
+
+
+def write_export_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write what is known of an export beside it."""
+    text = json.dumps(dict(record), indent=1, ensure_ascii=False) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def read_export_record(folder: Path) -> dict[str, Any]:
+    """Return what is known of an export; nothing if it is not there or not whole."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def require_replaceable(folder: Path) -> None:
+    """Refuse to write where something other than an earlier export would be lost."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; choose another folder with --output.")
+    if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).is_file():
+        raise RunError(
+            f"{folder} is not empty and holds no earlier export; choose another folder with "
+            "--output."
+        )
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder to write into, which takes its name, and another's place, when it is whole."""
+    require_replaceable(folder)
+    writing = folder.with_name(f".{folder.name}.writing")
+    old = folder.with_name(f".{folder.name}.old")
+    for left_over in (writing, old):
+        shutil.rmtree(left_over, ignore_errors=True)
+    writing.mkdir(parents=True)
+    try:
+        yield writing
+    except BaseException:
+        shutil.rmtree(writing, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.rename(old)
+    writing.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,263 @@
+"""Pictures of experiments: the ladder, vanishing gradients, and curves against length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from regard.base.errors import RegardError
+from regard.pictures.canvas import FAINT, INK, PALETTE, Records, save_figure
+from regard.pictures.curves import MARKERS
+from regard.pictures.labels import plain_text, readable_label
+
+# How the papers' symbols look in a picture, longest first.
+SYMBOLS = {
+    "h_{t-1}": "hₜ₋₁",
+    "sum_i": "Σᵢ",
+    "alpha_i": "αᵢ",
+    "h~": "h\u0303",
+    "_t": "ₜ",
+    "_i": "ᵢ",
+}
+
+
+class Step(NamedTuple):
+    """One bar of the picture."""
+
+    label: str
+    formula: str
+    accuracy: float
+    note: str
+
+
+def draw_ladder(
+    steps: Sequence[Step],
+    path: Path,
+    *,
+    levels: Sequence[tuple[str, float]] = (),
+    title: str | None = None,
+) -> None:
+    """Draw a bar a rung, with named levels such as chance; or write its data."""
+    if not steps:
+        raise RegardError("there are no rungs to draw.")
+    save_figure(
+        partial(_ladder, steps, levels, title), path, data=lambda: Records(Step._fields, steps)
+    )
+
+
+def _ladder(
+    steps: Sequence[Step], levels: Sequence[tuple[str, float]], title: str | None
+) -> Figure:
+    figure = Figure(figsize=(7.4, 0.62 * len(steps) + 0.9))
+    axes = figure.subplots()
+    places = range(len(steps))
+    accuracies = [100 * step.accuracy for step in steps]
+    axes.barh(places, accuracies, height=0.62, color=PALETTE[0], zorder=2)
+    for place, step in zip(places, steps, strict=True):
+        inside = step.accuracy > 0.2
+        axes.text(
+            100 * step.accuracy - 1 if inside else 100 * step.accuracy + 1,
+            place,
+            f"{100 * step.accuracy:.1f} %",
+            ha="right" if inside else "left",
+            va="center",
+            color="white" if inside else INK,
+            fontweight="bold",
+            zorder=4,
+        )
+        axes.text(103, place, step.note, va="center", color=FAINT, fontsize=9)
+    for name, level in levels:
+        axes.axvline(100 * level, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
+        axes.text(100 * level, -0.62, name, ha="center", va="bottom", fontsize=9)
+    axes.set_yticks(
+        places, [f"{step.label}\n{_in_symbols(step.formula)}" for step in steps], fontsize=9
+    )
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("right answers, %")
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0, pad=6)
+    if title is not None:
+        axes.set_title(plain_text(title), pad=22, x=-0.0)
+    return figure
+
+
+def _in_symbols(formula: str) -> str:
+    for name, symbol in SYMBOLS.items():
+        formula = formula.replace(name, symbol)
+    return formula
+
+
+# Smaller norms cannot be told from rounding, and would squeeze everything else.
+LEAST = 1e-16
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def draw_gradients(
+    panels: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str | None = None
+) -> None:
+    """Draw a panel for each moment, a curve for each network; or write the norms as data."""
+    if not any(panels.values()):
+        raise RegardError("there are no gradients to draw.")
+    save_figure(partial(_gradients, panels, title), path, data=partial(_records, panels))
+
+
+def _records(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Records:
+    rows = [
+        (moment, name, distance, float(norm))
+        for moment, curves in panels.items()
+        for name, norms in curves.items()
+        for distance, norm in enumerate(norms)
+    ]
+    return Records(("moment", "network", "distance", "norm"), rows)
+
+
+def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str | None) -> Figure:
+    figure = Figure(figsize=(4.6 * len(panels), 3.7))
+    every_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (moment, curves) in zip(every_axes, panels.items(), strict=True):
+        for number, (name, norms) in enumerate(curves.items()):
+            values = np.asarray(norms, dtype=np.float64)
+            values = np.where(values < LEAST, np.nan, values)
+            axes.semilogy(
+                np.arange(len(values)),
+                values,
+                color=PALETTE[number % len(PALETTE)],
+                marker=MARKERS[number % len(MARKERS)],
+                markevery=max(1, len(values) // 8),
+                markersize=5,
+                linewidth=2,
+                label=plain_text(name),
+                zorder=3,
+            )
+        axes.set_title(plain_text(moment), fontsize=10, fontweight="normal", pad=8)
+        axes.set_xlabel("steps between state and loss")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.yaxis.set_major_formatter(_power_of_ten)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(length=0, pad=5, which="both")
+    every_axes[0].set_ylabel("norm of d loss / d state")
+    handles, names = every_axes[0].get_legend_handles_labels()
+    figure.subplots_adjust(wspace=0.08, top=0.78)
+    figure.legend(handles, names, loc="upper left", bbox_to_anchor=(0.115, 0.945), ncols=len(names))
+    if title is not None:
+        figure.text(0.125, 0.965, plain_text(title), fontsize=11, fontweight="bold")
+    return figure
+
+
+def _power_of_ten(value: float, place: int) -> str:
+    """Return 0.01 as 10⁻²; labels are plain text, so that words may hold dollars."""
+    exponent = str(round(math.log10(value))) if value > 0 else ""
+    return "10" + exponent.translate(RAISED)
+
+
+Curve = Mapping[int, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """What one part of the picture shows: named curves of a value against length."""
+
+    label: str
+    curves: Mapping[str, Curve]
+    top: float | None = None
+    """The highest value that there can be, if there is one."""
+    powers: bool = False
+    """Both axes in powers, so that a straight line is a power of the length."""
+
+
+def draw_by_length(
+    panels: Sequence[Panel],
+    path: Path,
+    *,
+    mark: tuple[int, str] | None = None,
+    title: str | None = None,
+) -> None:
+    """Draw panels side by side to PNG, SVG or PDF; `mark` is a length to point out, and why."""
+    if not any(curve for panel in panels for curve in panel.curves.values()):
+        raise RegardError("there are no lengths to draw.")
+    save_figure(partial(_by_length, panels, mark, title), path)
+
+
+def _by_length(panels: Sequence[Panel], mark: tuple[int, str] | None, title: str | None) -> Figure:
+    figure = Figure(figsize=(6.4 if len(panels) == 1 else 4.6 * len(panels), 3.6))
+    every_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, panel in zip(every_axes, panels, strict=True):
+        for number, (name, curve) in enumerate(panel.curves.items()):
+            _draw_curve(axes, number, name, curve)
+        lengths = sorted({length for curve in panel.curves.values() for length in curve})
+        _set_scales(axes, panel, lengths)
+        if mark is not None:
+            _point_out(axes, *mark)
+        axes.set_xlabel("length of the sequence")
+        axes.set_ylabel(panel.label)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(length=0, pad=5, which="both")
+    handles, names = every_axes[0].get_legend_handles_labels()
+    columns = min(3 if len(panels) == 1 else 2 * len(panels), len(names))
+    rows = -(-len(names) // columns)
+    figure.subplots_adjust(wspace=0.32)
+    every_axes[0].legend(
+        handles,
+        names,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.06),
+        ncols=columns,
+        borderaxespad=0.2,
+        handlelength=1.6,
+    )
+    if title is not None:
+        every_axes[0].set_title(plain_text(title), pad=24 + 15 * rows)
+    return figure
+
+
+def _draw_curve(axes: Axes, number: int, name: str, curve: Curve) -> None:
+    places = sorted(curve)
+    axes.plot(
+        places,
+        [curve[place] for place in places],
+        color=PALETTE[number % len(PALETTE)],
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=5,
+        linewidth=2,
+        label=readable_label(name, longest=40),
+        clip_on=False,
+        zorder=3,
+    )
+
+
+def _set_scales(axes: Axes, panel: Panel, lengths: Sequence[int]) -> None:
+    if panel.powers:
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,.6g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, panel.top)
+    axes.set_xticks(lengths, [f"{length}" for length in lengths])
+
+
+def _point_out(axes: Axes, length: int, why: str) -> None:
+    axes.axvline(length, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axes.annotate(
+        plain_text(why),
+        (length, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 2),
+        textcoords="offset points",
+        fontsize=8,
+        color=FAINT,
+    )

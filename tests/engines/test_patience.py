@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
+
+from regard.engines import preparation as waiting
+from regard.engines.choice import choose_engine
+from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, wait_key
+from regard.engines.preparation import (
+    Patience,
+    fingerprint,
+    known_patience,
+    least_patience,
+    measure_patience,
+    surely_few,
+)
+from regard.recipes.loaded import LoadedTranslator, load
+from regard.settings.decoding import DecodingSettings
+
+pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture
+def run(random_transformer_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(random_transformer_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def loaded(run: Path) -> LoadedTranslator:
+    return load(run)
+
+
+@pytest.fixture
+def engine(loaded: LoadedTranslator) -> CTranslate2Engine:
+    return fast_engine(loaded)
+
+
+@pytest.fixture
+def sources(loaded: LoadedTranslator) -> Sources:
+    return random_sources(loaded, seed=3, count=320, longest=6)
+
+
+def same_share(engine: CTranslate2Engine, sources: Sources, settings: DecodingSettings) -> float:
+    pairs = zip(
+        engine.search(sources, settings), engine.reference.search(sources, settings), strict=True
+    )
+    return sum(ours[0].tokens == theirs[0].tokens for ours, theirs in pairs) / len(sources)
+
+
+def test_the_shortest_wait_that_suffices_is_found(
+    engine: CTranslate2Engine, sources: Sources
+) -> None:
+    asked = decoding(beam=3)
+    found = least_patience(engine, sources, asked)
+    assert found.more > 0  # such a model ends its outputs anywhere, and the best may come late
+    assert surely_few(round((1 - found.same) * len(sources)), len(sources))
+    assert found.sentences == len(sources)
+    assert same_share(engine, sources, asked) == pytest.approx(found.same)
+    engine.waits[wait_key(asked)] = waiting.TRIED[waiting.TRIED.index(found.more) - 1]
+    different = round((1 - same_share(engine, sources, asked)) * len(sources))
+    assert not surely_few(different, len(sources))
+
+
+@pytest.mark.parametrize(
+    ("different", "sentences", "few"),
+    [(0, 298, False), (0, 299, True), (1, 299, False), (4, 1_000, True), (5, 1_000, False)],
+)
+def test_few_must_be_shown(different: int, sentences: int, few: bool) -> None:
+    assert surely_few(different, sentences) is few
+
+
+def test_where_none_suffices_it_is_the_longest(
+    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "CHANCE", 0.0)
+    found = least_patience(engine, sources[:5], decoding(beam=3))
+    assert found.more == max(waiting.TRIED)
+
+
+def test_it_waits_as_measured_and_otherwise_as_usual(
+    engine: CTranslate2Engine, sources: Sources
+) -> None:
+    patiences = []
+    translator = engine._translator
+
+    class Watched:
+        def translate_batch(self, tokens: Any, *, patience: float, **options: Any) -> Any:
+            patiences.append(patience)
+            return translator.translate_batch(tokens, patience=patience, **options)
+
+    engine._translator = Watched()
+    engine.waits[(4, 1.0)] = 2
+    for asked in (
+        decoding(beam=4),
+        decoding(beam=2),
+        decoding(beam=4, length_penalty=0.5),
+        decoding(beam=4, length_penalty=1.6),
+    ):
+        engine.search(sources[:1], asked)
+    engine.search(sources[:1], decoding(beam=4), n_best=2)  # all of the list must be right
+    usual, long = MORE.values()
+    assert patiences == [1 + 2 / 4, 1 + usual / 2, 1 + usual / 4, 1 + long / 4, 2]
+
+
+def test_a_model_is_known_by_what_was_measured_of_it(
+    run: Path, loaded: LoadedTranslator, sources: Sources
+) -> None:
+    own = loaded.recipe.decoding
+    model = fingerprint(loaded)
+    assert known_patience(run, model, own) is None
+    found = measure_patience(loaded, run, sources, cores=1)
+    assert known_patience(run, model, own) == found
+    assert known_patience(None, model, own) is None
+    assert known_patience(run, "another", own) is None
+    assert known_patience(run, model, own.model_copy(update={"beam": own.beam + 1})) is None
+    assert known_patience(run, model, own.model_copy(update={"length_penalty": 0.3})) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        5,
+        "5",
+        {},
+        {"more": -1, "same": 1.0, "sentences": 9},
+        {"more": 1_000_000, "same": 1.0, "sentences": 9},
+        {"more": 1, "same": "all", "sentences": 9},
+    ],
+)
+def test_what_is_no_measurement_is_none(
+    content: Any, run: Path, loaded: LoadedTranslator, sources: Sources
+) -> None:
+    measure_patience(loaded, run, sources[:3], cores=1)
+    path = run / "engines" / waiting.PATIENCES
+    (key,) = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({key: content}), encoding="utf-8")
+    assert known_patience(run, fingerprint(loaded), loaded.recipe.decoding) is None
+
+
+def test_the_chosen_engine_waits_as_measured(
+    run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    given = {"folder": run, "engine": "ctranslate2", "threads": 1, "report": said.append}
+    before = choose_engine(loaded, **given)  # type: ignore[arg-type]
+    assert isinstance(before, CTranslate2Engine)
+    assert before.waits == {}
+    monkeypatch.setattr("regard.engines.choice.known_patience", lambda *of: Patience(3, 0.996, 500))
+    after = choose_engine(loaded, **given)  # type: ignore[arg-type]
+    assert isinstance(after, CTranslate2Engine)
+    assert after.waits == {wait_key(loaded.recipe.decoding): 3}
+    assert said[-1] == (
+        "A search waits for 3 outputs more than its beam is wide: so 99.6% of 500 sentences were "
+        "as torch has them."
+    )
+    rounded = choose_engine(loaded, quantization="int8", **given)  # type: ignore[arg-type]
+    assert isinstance(rounded, CTranslate2Engine)
+    assert rounded.waits == {}
