@@ -19,17 +19,17 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.cli.display import TrainingDisplay
 from regard.corpora.pharaoh import read_alignments, read_gold
-from regard.recipes.align import align, score_heads
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import read_splits
-from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import train_translator
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
 from regard.scoring.alignment import alignment_error_rate
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import read_splits
+from regard.tasks.translation.evaluation import align, score_heads
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -25,21 +25,21 @@ import torch
 from rich.console import Console
 
 from regard.batching.batch import collate, encode_pairs
-from regard.cli.display import TrainingDisplay
 from regard.corpora.grammar import generate
 from regard.corpora.grammar.choices import Selection
 from regard.corpora.grammar.generate import Split, Words
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.parallel import SentencePair
 from regard.pictures.arcs import Gaze, draw_arcs
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import Splits
-from regard.recipes.evaluate import evaluate
-from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import train_translator
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import Splits
+from regard.tasks.translation.evaluation import evaluate
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 from regard.training.checkpoint import read_state
 from result import write_result
 

@@ -76,7 +76,7 @@ class Layer:
     def __init__(self, module: Any, *, batch: int, time: int):
         attention, feed_forward = module.attention, module.feed_forward
         self.first, self.second = (
-            Norm(part.norm) for part in (module.around_attention, module.around_feed_forward)
+            Norm(part.norm) for part in (module.attention_residual, module.feed_forward_residual)
         )
         self.projection, self.output = Linear(attention.projection), Linear(attention.output)
         self.inner, self.outer = Linear(feed_forward.inner), Linear(feed_forward.outer)

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from random import Random
 
-from regard.recipes.catalog import find_recipe
-from regard.recipes.run import Run
-from regard.recipes.translate import train_translator
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.runs.run import Run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 from result import write_result
 
 OVERRIDES = [

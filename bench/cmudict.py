@@ -19,15 +19,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from regard.cli.display import TrainingDisplay
 from regard.corpora.parallel import SentencePair
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import Splits
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import Trained, train_translator
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
 from regard.scoring.error_rate import sequence_error_rate, symbol_error_rate
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import Splits
+from regard.tasks.translation.evaluation import TrainedTranslator
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 from result import write_result
 
 DICTIONARY = Path(__file__).parents[2] / "shared" / "data" / "cmudict" / "cmudict.dict"
@@ -120,7 +121,7 @@ def train(
     words: Dictionary,
     parts: dict[str, list[str]],
     changes: list[str],
-) -> Trained:
+) -> TrainedTranslator:
     """Train one model for so many minutes, or continue where it was stopped."""
     overrides = [*COMMON, *OWN[name], f"training.minutes={minutes}", *changes]
     recipe = expect(find_recipe(RECIPES[name], overrides=overrides), TranslationRecipe)
@@ -134,7 +135,7 @@ def train(
         return train_translator(recipe, run, splits=splits, observers=[display])
 
 
-def test(trained: Trained, words: Dictionary, chosen: list[str]) -> dict[str, float]:
+def test(trained: TrainedTranslator, words: Dictionary, chosen: list[str]) -> dict[str, float]:
     """Return the error rates on words that were never trained on, by beam search and greedily."""
     references = [words[word] for word in chosen]
     rates = {}

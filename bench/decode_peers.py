@@ -23,7 +23,7 @@ from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import padded
 from regard.engines.ctranslate2_engine import INSTRUCTIONS
 from regard.exchange.fairseq import DECODER_LAYER, ENCODER_LAYER
-from regard.recipes.loaded import LoadedTranslator
+from regard.tasks.translation.model import LoadedTranslator
 
 Translate = Callable[[Sequence[str]], list[str]]
 POSITIONS = 512

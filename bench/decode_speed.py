@@ -41,14 +41,14 @@ from regard.engines.engine import Engine
 from regard.engines.preparation import converted
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import read_valid
-from regard.recipes.export import export_ctranslate2
-from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.ready import prepare_fast_search
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import read_valid
+from regard.tasks.translation.export import export_ctranslate2
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import prepare_fast_search
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.recipes.catalog import find_recipe
-from regard.recipes.forecast import TrainedForecaster, train_forecaster
-from regard.recipes.run import Run
-from regard.settings.forecast import ForecastRecipe
-from regard.settings.schema import expect
+from regard.runs.run import Run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.forecasting.model import TrainedForecaster
+from regard.tasks.forecasting.settings import ForecastRecipe
+from regard.tasks.forecasting.training import train_forecaster
 from result import write_result
 
 MODELS = {

@@ -20,9 +20,9 @@ import torch
 
 from regard.decoding.continuation import Choice, continuation
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.recipes.catalog import find_recipe
-from regard.settings.language_model import LanguageModelRecipe
-from regard.settings.schema import expect
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from result import write_result
 
 PLACES = 16  # passes that are timed without a cache

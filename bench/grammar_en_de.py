@@ -20,15 +20,15 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.cli.display import TrainingDisplay
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import grammar_splits
-from regard.recipes.evaluate import evaluate
-from regard.recipes.report import report_runs
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import Trained, tested, train_translator
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import grammar_splits
+from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
+from regard.tasks.translation.report import report_runs
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import tested, train_translator
 from result import RESULTS, write_result
 
 RECIPES = {"plain": "grammar-plain", "attention": "grammar-attention"}
@@ -69,7 +69,7 @@ def main() -> None:
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 
-def train(name: str, folder: Path, minutes: float) -> Trained:
+def train(name: str, folder: Path, minutes: float) -> TrainedTranslator:
     """Train one model for so many minutes, or continue where it was stopped."""
     recipe = expect(
         find_recipe(RECIPES[name], overrides=[f"training.minutes={minutes}"]), TranslationRecipe

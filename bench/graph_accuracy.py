@@ -18,11 +18,12 @@ from pathlib import Path
 
 import torch
 
-from regard.recipes.catalog import find_recipe
-from regard.recipes.classify_nodes import NodeAccuracy, train_node_classifier
-from regard.recipes.resume import finish_or_start
-from regard.settings.graph import GraphRecipe
-from regard.settings.schema import expect
+from regard.runs.run import finish_or_start
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.node_classification.model import NodeAccuracy
+from regard.tasks.node_classification.settings import GraphRecipe
+from regard.tasks.node_classification.training import train_node_classifier
 from result import write_result
 
 # Kipf & Welling 2017: 16 hidden units, dropout 0.5, rate 0.01.

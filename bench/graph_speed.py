@@ -27,8 +27,9 @@ from torch import nn
 from regard.attention.edges import Edges
 from regard.attention.graph import GraphInput, dense
 from regard.models.graph_classifier import build_graph_classifier
-from regard.recipes.graph_data import graph_input, read_graph
-from regard.settings.graph import GraphDataSettings, GraphModelSettings
+from regard.settings.models import GraphModelSettings
+from regard.tasks.node_classification.data import graph_input, read_graph
+from regard.tasks.node_classification.settings import GraphDataSettings
 from result import write_result
 
 # The layers of the lecture, timed beside each other; convolution as wide as all heads together.

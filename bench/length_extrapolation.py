@@ -18,17 +18,17 @@ from typing import get_args
 
 from rich.console import Console
 
-from regard.cli.display import TrainingDisplay
 from regard.corpora.parallel import SentencePair
 from regard.pictures.studies import Panel, draw_by_length
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import Splits
-from regard.recipes.loaded import LoadedTranslator
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import train_translator
-from regard.settings.schema import expect
-from regard.settings.transformer import TransformerSettings
-from regard.settings.translation import TranslationRecipe
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
+from regard.settings.models import TransformerSettings
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import Splits
+from regard.tasks.translation.model import LoadedTranslator
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "length-extrapolation.png"

@@ -22,16 +22,16 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.cli.display import TrainingDisplay
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import Splits, read_splits
-from regard.recipes.loaded import LoadedTranslator
-from regard.recipes.resume import finish_or_start, limits_of
-from regard.recipes.translate import train_translator
-from regard.recipes.tune import choose_penalty, try_length_penalties
+from regard.runs.display import TrainingDisplay
+from regard.runs.run import finish_or_start, limits_of
 from regard.scoring.bleu import corpus_bleu
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import Splits, read_splits
+from regard.tasks.translation.model import LoadedTranslator
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
+from regard.tasks.translation.tuning import choose_penalty, try_length_penalties
 from regard.training.checkpoint import read_state
 from result import commit, read_result, write_result
 

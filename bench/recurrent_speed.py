@@ -175,8 +175,8 @@ def train_own(given: argparse.Namespace) -> None:
     from regard.batching.order import BatchOrder, Position, iterate
     from regard.compute.device import keep_memory
     from regard.models.build import build_translator
-    from regard.recipes.objective import batch_loss
-    from regard.settings.model import RecurrentSettings
+    from regard.settings.models import RecurrentSettings
+    from regard.tasks.translation.objective import batch_loss
     from regard.training.update import add_gradient, update
 
     keep_memory()

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regard.engines.choice import choose_engine
-from regard.recipes.data import read_splits
-from regard.recipes.loaded import LoadedTranslator, load
 from regard.serving.languages import Pair, pair_of, read_pair
+from regard.tasks.translation.data import read_splits
+from regard.tasks.translation.model import LoadedTranslator, load
 from regard.text.sentences import split_sentences
 from result import write_result
 

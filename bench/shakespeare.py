@@ -38,19 +38,18 @@ from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
 from regard.compute.device import keep_memory
 from regard.models.inspection import parameter_count
 from regard.models.language_model import build_language_model
-from regard.recipes.catalog import find_recipe
-from regard.recipes.pretrain import (
-    TrainedLanguageModel,
+from regard.runs.run import Run, finish_or_start
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.language_modelling.data import prepare_text
+from regard.tasks.language_modelling.model import TrainedLanguageModel
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.language_modelling.training import (
+    next_token_loss,
     optimizer_of,
     rate_of,
-    symbol_loss,
     train_language_model,
 )
-from regard.recipes.resume import finish_or_start
-from regard.recipes.run import Run
-from regard.recipes.text_data import prepare_text
-from regard.settings.language_model import LanguageModelRecipe
-from regard.settings.schema import expect
 from regard.training.checkpoint import read_state
 from regard.training.update import AddGradient, Sharing, gradients, update
 from result import read_result, write_result
@@ -189,7 +188,7 @@ def own_piece(folder: Path, *, bare: bool) -> list[float]:
     times = []
     batches = iterate_stream(data.train, order, start=Position())
     sharing = Sharing(settings.processes, split_rows)
-    with gradients(partial(symbol_loss, model), parameters, sharing) as add_gradient:
+    with gradients(partial(next_token_loss, model), parameters, sharing) as add_gradient:
         if bare:
             shape = {"batch": settings.batch_size, "time": recipe.model.context}
             add_gradient = same(add_gradient, bare_gradient(model, **shape), parameters)

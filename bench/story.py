@@ -27,15 +27,14 @@ import torch
 from rich.console import Console
 
 from regard.cli.compare import length_table, score_table
-from regard.cli.display import waiting
-from regard.cli.several import train_several
 from regard.corpora.lines import read_lines
 from regard.pictures.curves import draw_sure_curves
-from regard.recipes.compare import Comparison, compare
-from regard.recipes.comparison_report import write_comparison
-from regard.recipes.corpus_folder import find_corpus
-from regard.recipes.data import read_splits
-from regard.recipes.story import CHAPTERS, story_recipes, story_runs
+from regard.runs.display import waiting
+from regard.studies.compare import Comparison, compare
+from regard.studies.comparison_report import write_comparison
+from regard.studies.model_series import ENTRIES, series_recipes, series_runs
+from regard.tasks.translation.data import find_corpus, read_splits
+from regard.tasks.translation.training import train_many
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -61,12 +60,12 @@ def main() -> None:
     console = Console()
     runs = given.runs / given.corpus
     files = files_of(given.corpus, given.data or DATA / given.corpus, runs)
-    recipes = story_recipes(files, minutes=given.minutes, overrides=given.set)
+    recipes = series_recipes(files, minutes=given.minutes, overrides=given.set)
     if given.only:
-        train_several(console, {name: recipes[name] for name in given.only.split(",")}, runs)
+        train_many(console, {name: recipes[name] for name in given.only.split(",")}, runs)
         return
-    train_several(console, recipes, runs)
-    comparison = compare(story_runs(runs), stage=partial(waiting, console))
+    train_many(console, recipes, runs)
+    comparison = compare(series_runs(runs), stage=partial(waiting, console))
     title = TITLES[given.corpus]
     write_comparison(comparison, runs, title=f"From no attention to the Transformer: {title}")
     console.print(score_table(comparison), length_table(comparison))
@@ -95,7 +94,7 @@ def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, obje
     """Return BLEU of each model, overall and by length, and what is worth a note."""
     figures: dict[str, float] = {}
     notes: dict[str, object] = {"signatures": comparison.to_dict()["signatures"]}
-    names = {chapter.title: name for name, chapter in CHAPTERS.items()}
+    names = {chapter.title: name for name, chapter in ENTRIES.items()}
     for title, each in comparison.contestants.items():
         name = names[title]
         figures[f"{name}_bleu"] = round(each.evaluation.bleu.value, 2)

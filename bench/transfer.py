@@ -23,15 +23,18 @@ from pathlib import Path
 
 import torch
 
-from regard.recipes.catalog import find_recipe
-from regard.recipes.finetune import begin_with, from_scratch, train_text_classifier
-from regard.recipes.labelled_data import LabelledSplits, read_labelled_splits
-from regard.recipes.pretrain import train_language_model
-from regard.recipes.resume import finish_or_start
-from regard.recipes.run import Run
-from regard.settings.language_model import LanguageModelRecipe
-from regard.settings.schema import expect
-from regard.settings.text_classification import TextClassificationRecipe
+from regard.runs.run import Run, finish_or_start
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.language_modelling.training import train_language_model
+from regard.tasks.text_classification.data import LabelledSplits, read_labelled_splits
+from regard.tasks.text_classification.settings import TextClassificationRecipe
+from regard.tasks.text_classification.training import (
+    begin_with,
+    from_scratch,
+    train_text_classifier,
+)
 from regard.training.checkpoint import read_state
 from result import write_result
 

@@ -65,12 +65,12 @@ def toy_settings(toy_corpus: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def toy_run(toy_settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has learned the invented language; nobody may change it."""
-    from regard.recipes.catalog import find_recipe
-    from regard.recipes.data import read_splits
-    from regard.recipes.resume import open_run
-    from regard.recipes.translate import tested, train_translator
-    from regard.settings.schema import expect
-    from regard.settings.translation import TranslationRecipe
+    from regard.runs.run import open_run
+    from regard.settings.recipe import expect
+    from regard.tasks import find_recipe
+    from regard.tasks.translation.data import read_splits
+    from regard.tasks.translation.settings import TranslationRecipe
+    from regard.tasks.translation.training import tested, train_translator
 
     recipe = expect(find_recipe("seq2seq-attention", overrides=toy_settings), TranslationRecipe)
     folder = tmp_path_factory.mktemp("toy-runs") / "attention"
@@ -90,11 +90,11 @@ def random_transformer_run(
     from regard.base.special_tokens import BEGIN, END, PAD
     from regard.corpora.parallel import read_pairs
     from regard.models.build import build_translator
-    from regard.recipes.catalog import find_recipe
-    from regard.recipes.run import Run
-    from regard.recipes.tokenizers import run_tokenizers
-    from regard.settings.schema import expect
-    from regard.settings.translation import TranslationRecipe
+    from regard.runs.run import Run
+    from regard.settings.recipe import expect
+    from regard.tasks import find_recipe
+    from regard.tasks.translation.data import run_tokenizers
+    from regard.tasks.translation.settings import TranslationRecipe
     from regard.training.checkpoint import CheckpointStore
     from regard.training.progress import Progress
 

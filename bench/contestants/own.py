@@ -19,8 +19,8 @@ from regard.batching.order import BatchOrder, Position, iterate
 from regard.compute.device import keep_memory
 from regard.compute.processes import processes_for
 from regard.models.build import build_translator
-from regard.recipes.objective import batch_loss
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
+from regard.tasks.translation.objective import batch_loss
 from regard.training.update import Sharing, gradients, update
 
 

@@ -192,8 +192,8 @@ def test_attention_across_follows_the_formula(source: int, monkeypatch: pytest.M
     inputs, memory = torch.randn(2, 3, 12), torch.randn(2, source, 12)
     real = some_real(source)
     penalties = sight_of(3, source, real=real).penalties
-    context, weights = module.across(inputs, module.memory(memory), penalties, with_weights=True)
-    fast = module.across(inputs, module.memory(memory), penalties)
+    context, weights = module.cross(inputs, module.memory(memory), penalties, with_weights=True)
+    fast = module.cross(inputs, module.memory(memory), penalties)
     assert fast.weights is None
     torch.testing.assert_close(fast.context, context)
 

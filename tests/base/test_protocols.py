@@ -7,7 +7,7 @@ import pytest
 from regard.base.protocols import StepDecoder, Tokenizer
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.models.build import build_translator
-from regard.settings.model import RecurrentSettings
+from regard.settings.models import RecurrentSettings
 from regard.text.tokenizers import Kind, load_tokenizer, train_tokenizer
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from regard.cli.app import main
 from regard.cli.compare import _baseline_name
-from regard.recipes.compare import compare
-from regard.recipes.story import CHAPTERS
+from regard.studies.compare import compare
+from regard.studies.model_series import ENTRIES
 
 QUICK = [
     "training.steps=4",
@@ -33,8 +33,8 @@ def few_samples() -> Iterator[None]:
     """Resample a little: it is the way that is tested here, not the certainty."""
     with pytest.MonkeyPatch.context() as patch:
         quick = partial(compare, samples=20, rounds=1)
-        patch.setattr("regard.recipes.compare.compare", quick)
-        patch.setattr("regard.recipes.comparison_report.FIGURES", ("by-length.svg",))
+        patch.setattr("regard.studies.compare.compare", quick)
+        patch.setattr("regard.studies.comparison_report.FIGURES", ("by-length.svg",))
         yield
 
 
@@ -104,9 +104,9 @@ def test_mistakes_are_answered_in_a_sentence(refuse: Callable, two_runs, tmp_pat
 
 def test_the_story_trains_every_chapter_and_compares_them(story: Path):
     found = json.loads((story / "comparison.json").read_text(encoding="utf-8"))
-    assert list(found["models"]) == [chapter.title for chapter in CHAPTERS.values()]
+    assert list(found["models"]) == [chapter.title for chapter in ENTRIES.values()]
     assert found["baseline"] == "no attention"
-    for name, chapter in CHAPTERS.items():
+    for name, chapter in ENTRIES.items():
         assert (story / name / "best").is_dir()
         assert found["models"][chapter.title]["updates"] == 4
     assert found["models"]["no attention"]["alignment_error_rate"] is None
@@ -114,8 +114,8 @@ def test_the_story_trains_every_chapter_and_compares_them(story: Path):
 
 
 def test_told_again_it_trains_nothing(story: Path, run: Callable, monkeypatch: pytest.MonkeyPatch):
-    two = {name: CHAPTERS[name] for name in ("plain", "additive")}
-    monkeypatch.setattr("regard.recipes.story.CHAPTERS", two)
+    two = {name: ENTRIES[name] for name in ("plain", "additive")}
+    monkeypatch.setattr("regard.studies.model_series.ENTRIES", two)
     weights = story / "additive" / "best" / "model.safetensors"
     before = weights.stat().st_mtime_ns
     answer = run("compare", "--story", "--out", story, "--baseline", "additive", "--json", *STORY)
@@ -127,8 +127,8 @@ def test_told_again_it_trains_nothing(story: Path, run: Callable, monkeypatch: p
 def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
     run: Callable, toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    two = {name: CHAPTERS[name] for name in ("plain", "transformer")}
-    monkeypatch.setattr("regard.recipes.story.CHAPTERS", two)
+    two = {name: ENTRIES[name] for name in ("plain", "transformer")}
+    monkeypatch.setattr("regard.studies.model_series.ENTRIES", two)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for name in ("train", "valid"):
@@ -149,7 +149,7 @@ def test_an_interrupted_story_says_how_to_go_on(
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("regard.cli.several.train_several", stopped)
+    monkeypatch.setattr("regard.tasks.translation.training.train_many", stopped)
     answer = run("compare", "--story", "--out", tmp_path / "out")
     assert answer.code == 130
     assert "Give the same command again to continue" in answer.err

@@ -51,12 +51,15 @@ def test_a_report_does_without_heads_that_are_not_there(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from regard.base.errors import RegardError
-    from regard.recipes.language_model_report import _looks
-    from regard.recipes.loaded_language_model import LoadedLanguageModel, load_language_model
-    from regard.recipes.pretrain import TrainedLanguageModel
-    from regard.recipes.run import Run
+    from regard.runs.run import Run
+    from regard.tasks.language_modelling.model import (
+        LoadedLanguageModel,
+        TrainedLanguageModel,
+        load,
+    )
+    from regard.tasks.language_modelling.report import _looks
 
-    found = TrainedLanguageModel(Run.open(trained), load_language_model(trained), {})
+    found = TrainedLanguageModel(Run.open(trained), load(trained), {})
     assert len(list(_looks(found, "the cat"))) == 2
 
     def refuse(*_: object) -> None:

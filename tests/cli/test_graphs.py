@@ -10,8 +10,8 @@ import pytest
 
 from regard.base.errors import SettingsError
 from regard.cli.app import main
-from regard.recipes import node_report
-from regard.recipes.classify_nodes import load_node_classifier
+from regard.tasks.node_classification import report as node_report
+from regard.tasks.node_classification.model import load
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_run_has_a_report(run: Path) -> None:
 def test_a_report_does_without_points_that_cannot_be_drawn(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = load_node_classifier(run)
+    loaded = load(run)
     assert len(list(node_report._points(loaded))) == 2
 
     def refuse(*_: object, **__: object) -> str:

@@ -38,7 +38,7 @@ def test_json_by_words_and_by_pieces(run: Any, toy_run: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "suffix", "said"),
     [
-        pytest.param(["--part", "across"], ".csv", True, id="all heads"),
+        pytest.param(["--part", "cross"], ".csv", True, id="all heads"),
         pytest.param(["--part", "encoder", "--layer", "1"], ".csv", True, id="a layer"),
         pytest.param(["--layer", "1", "--head", "0"], ".csv", True, id="one head"),
         pytest.param(["--word", "kofen"], ".csv", True, id="a word"),
@@ -109,7 +109,7 @@ MISTAKES = {
     "a word that is not there": (["--word", "zebra"], "The text has no word 'zebra'"),
     "a node of a translator": (["--node", "3"], "has no --node; it can show --word, --arcs, "),
     "two pictures": (["--word", "badal", "--arcs"], "--word and --arcs are different pictures"),
-    "arcs to another sentence": (["--arcs", "--part", "across", "--out", "x.png"],
+    "arcs to another sentence": (["--arcs", "--part", "cross", "--out", "x.png"],
                                  "Only self-attention"),
     "a picture without a place": (["--part", "encoder"], "Name a picture to write with --out"),
     "an unknown part": (["--part", "encodr"], "Did you mean 'encoder'"),

@@ -140,7 +140,7 @@ def test_windows_and_alignments_of_standard_input(run: Any, toy_run: Path, tmp_p
 def test_an_interrupted_translation_goes_on(
     run: Any, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from regard.recipes.loaded import LoadedTranslator
+    from regard.tasks.translation.model import LoadedTranslator
 
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("badal\nkofen\nmigon\n", encoding="utf-8")
@@ -199,7 +199,7 @@ def test_progress_in_a_log_and_on_a_terminal() -> None:
 
     from rich.console import Console
 
-    from regard.cli.bulk_display import BulkDisplay
+    from regard.cli.display import BulkDisplay
 
     for terminal in (False, True):
         screen = io.StringIO()

@@ -11,9 +11,9 @@ from tests.conftest import TOY_WORDS
 import regard
 from regard.corpora.lines import read_lines
 from regard.corpora.parallel import SentencePair
-from regard.recipes.run import Run
-from regard.recipes.tune import TriedPenalty, choose_penalty
+from regard.runs.run import Run
 from regard.scoring.bleu import corpus_bleu
+from regard.tasks.translation.tuning import TriedPenalty, choose_penalty
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import torch
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.preparation import converted
 from regard.engines.torch_engine import TorchEngine
-from regard.recipes.loaded import LoadedTranslator
 from regard.settings.decoding import DecodingSettings
+from regard.tasks.translation.model import LoadedTranslator
 
 Sources = list[list[int]]
 

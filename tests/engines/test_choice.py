@@ -18,7 +18,7 @@ from regard.engines.engine import Engine
 from regard.engines.preparation import converted, engine_folder, fingerprint
 from regard.engines.torch_engine import TorchEngine, TorchProcesses
 from regard.exchange.ctranslate2 import read_export_record, write_export_record
-from regard.recipes.loaded import LoadedTranslator, load
+from regard.tasks.translation.model import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")
 

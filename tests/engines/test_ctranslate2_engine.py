@@ -16,7 +16,7 @@ from regard.base.results import Hypothesis
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.ctranslate2_engine import CTranslate2Engine, shared_out
 from regard.engines.engine import Engine, attention_over
-from regard.recipes.loaded import LoadedTranslator, load
+from regard.tasks.translation.model import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")
 

@@ -19,8 +19,8 @@ from regard.engines.preparation import (
     measure_patience,
     surely_few,
 )
-from regard.recipes.loaded import LoadedTranslator, load
 from regard.settings.decoding import DecodingSettings
+from regard.tasks.translation.model import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")
 

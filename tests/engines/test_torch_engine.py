@@ -16,7 +16,7 @@ from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
 
 SOURCES = [[5, 9, 4], [7], [4, 4, 8, 13, 6, 11, 5], [6, 19]]
 

@@ -17,7 +17,7 @@ from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine, TorchProcesses
 from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="helpers need Linux and no GPU")
 RANDOM = Random(1)

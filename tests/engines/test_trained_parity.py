@@ -8,12 +8,12 @@ import pytest
 
 from regard.engines.choice import choose_engine
 from regard.engines.torch_engine import TorchEngine
-from regard.recipes.catalog import find_recipe
-from regard.recipes.loaded import load
-from regard.recipes.resume import open_run
-from regard.recipes.translate import train_translator
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.runs.run import open_run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.model import load
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 
 pytest.importorskip("ctranslate2")
 

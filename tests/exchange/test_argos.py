@@ -16,7 +16,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.exchange.argos import write_argos
 from regard.models.build import build_translator
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.tokenizers import train_tokenizer
 

@@ -21,8 +21,7 @@ from regard.exchange.ctranslate2 import (
 )
 from regard.models.build import build_translator
 from regard.models.translator import Translator
-from regard.settings.model import RecurrentSettings
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import RecurrentSettings, TransformerSettings
 from regard.text.character import CharacterTokenizer
 from regard.text.tokenizers import train_tokenizer
 from regard.text.vocabulary import Vocabulary

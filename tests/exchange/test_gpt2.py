@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from regard.base.errors import RunError, SettingsError
 from regard.exchange.gpt2 import Gpt2, config_of, read_gpt2, write_gpt2
 from regard.models.language_model import build_language_model
-from regard.settings.language_model import CausalTransformerSettings
+from regard.settings.models import CausalTransformerSettings
 from regard.text.byte_bpe import ByteBpeTokenizer
 
 pytest.importorskip("tokenizers")

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from regard.corpora.parallel import SentencePair
-from regard.recipes.catalog import find_recipe
-from regard.recipes.data import Splits
-from regard.recipes.resume import open_run
-from regard.recipes.translate import train_translator
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.runs.run import open_run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.data import Splits
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.training import train_translator
 
 WORDS = ["bat", "cat", "dog", "elk", "fox", "gnu", "hen", "owl"]
 SETTINGS = [

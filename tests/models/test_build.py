@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from regard.base.errors import SettingsError
 from regard.models.build import TRANSLATORS, build_translator
 from regard.models.inspection import parameter_count
-from regard.settings.model import RecurrentSettings
+from regard.settings.models import RecurrentSettings
 
 
 def test_every_family_of_the_settings_can_be_built() -> None:

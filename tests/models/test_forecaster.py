@@ -6,7 +6,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.models.forecaster import build_forecaster
 from regard.models.inspection import layer_table
-from regard.settings.forecast import ForecasterSettings
+from regard.settings.models import ForecasterSettings
 
 
 def build(attention: str = "none", **changes: object):  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ from regard.attention.graph import GraphInput
 from regard.base.errors import SettingsError
 from regard.models.graph_classifier import MessagePassing, build_graph_classifier, symmetric_weights
 from regard.models.inspection import parameter_count
-from regard.settings.graph import GraphModelSettings
+from regard.settings.models import GraphModelSettings
 
 
 def ring(nodes: int = 6, features: int = 5) -> GraphInput:

@@ -14,8 +14,8 @@ from torch import Tensor
 from regard.base.errors import RegardError, SettingsError
 from regard.models.inspection import parameter_count
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.language_model import LanguageModelRecipe
-from regard.settings.read import validate
+from regard.settings.recipe import validate
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
 
 SMALL = {"layers": 2, "model_dim": 16, "heads": 2, "context": 24}
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -6,10 +6,10 @@ import pytest
 
 from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
 from regard.models.inspection import layer_table
-from regard.recipes.catalog import find_recipe
-from regard.settings.schema import expect
-from regard.settings.transformer import TransformerSettings
-from regard.settings.translation import TranslationRecipe
+from regard.settings.models import TransformerSettings
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.settings import TranslationRecipe
 
 
 def test_settings_and_plan_have_the_same_names_and_defaults() -> None:

@@ -13,7 +13,7 @@ from regard.attention.scores import SCORES
 from regard.models.build import RECURRENT_DECODERS, build_translator
 from regard.models.translator import Translator
 from regard.recurrent.cells import CELLS
-from regard.settings.model import RecurrentSettings
+from regard.settings.models import RecurrentSettings
 
 VOCAB = 11
 DECODERS = [*RECURRENT_DECODERS, "feeding"]

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from regard.exchange.gpt2 import read_gpt2
-from regard.recipes.gpt2 import export_gpt2, import_gpt2
-from regard.recipes.loaded_language_model import load_language_model
+from regard.tasks.language_modelling.exchange import export_gpt2, import_gpt2
+from regard.tasks.language_modelling.model import load
 from regard.text.byte_bpe import ByteBpeTokenizer
 
 transformers = pytest.importorskip("transformers")
@@ -83,7 +83,7 @@ def test_logits_and_greedy_text_equal_gpt2(theirs: Path, tmp_path: Path) -> None
     torch.testing.assert_close(ours, reference(tokens).logits, atol=1e-4, rtol=0)
 
     run = import_gpt2(theirs, tmp_path / "run")
-    loaded = load_language_model(run.folder)
+    loaded = load(run.folder)
     prompt = "кошка 猫"
     ids = loaded.text.encode(prompt)
     expected = greedy(reference, torch.tensor([ids]), 100)
@@ -98,7 +98,7 @@ def test_logits_and_greedy_text_equal_gpt2(theirs: Path, tmp_path: Path) -> None
 def test_what_is_exported_loads_there_with_the_same_logits(theirs: Path, tmp_path: Path) -> None:
     import_gpt2(theirs, tmp_path / "run")
     export_gpt2(tmp_path / "run", tmp_path / "exported")
-    loaded = load_language_model(tmp_path / "run")
+    loaded = load(tmp_path / "run")
     reference = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "exported").eval()
     tokens = torch.randint(0, loaded.text.size, (2, 60))
     ours = loaded.model.project(loaded.model(tokens).features)

@@ -11,10 +11,10 @@ os.environ["KERAS_BACKEND"] = "torch"  # before Keras is imported: it reads it o
 from regard.models.build import build_translator
 from regard.models.inspection import parameter_count
 from regard.models.translator import Translator
-from regard.recipes.catalog import find_recipe
 from regard.recurrent.cells import CellWeights
-from regard.settings.schema import expect
-from regard.settings.translation import TranslationRecipe
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.translation.settings import TranslationRecipe
 
 keras = pytest.importorskip("keras")
 

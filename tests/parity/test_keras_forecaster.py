@@ -11,8 +11,9 @@ import torch
 
 from regard.models.forecaster import Forecaster, build_forecaster
 from regard.models.inspection import parameter_count
-from regard.recipes.series import read_windows
-from regard.settings.forecast import ForecasterSettings, SeriesSettings
+from regard.settings.models import ForecasterSettings
+from regard.tasks.forecasting.data import read_windows
+from regard.tasks.forecasting.settings import SeriesSettings
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras")

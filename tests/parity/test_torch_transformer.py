@@ -31,19 +31,19 @@ def copy_layer(ours: Any, theirs: Any, *, pairs: dict[str, str]) -> None:
 
 ENCODER = {
     "attention": "self_attn",
-    "around_attention.norm": "norm1",
+    "attention_residual.norm": "norm1",
     "feed_forward.inner": "linear1",
     "feed_forward.outer": "linear2",
-    "around_feed_forward.norm": "norm2",
+    "feed_forward_residual.norm": "norm2",
 }
 DECODER = {
-    "own": "self_attn",
-    "around_own.norm": "norm1",
-    "across": "multihead_attn",
-    "around_across.norm": "norm2",
+    "self_attention": "self_attn",
+    "self_residual.norm": "norm1",
+    "cross_attention": "multihead_attn",
+    "cross_residual.norm": "norm2",
     "feed_forward.inner": "linear1",
     "feed_forward.outer": "linear2",
-    "around_feed_forward.norm": "norm3",
+    "feed_forward_residual.norm": "norm3",
 }
 
 

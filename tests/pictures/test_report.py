@@ -26,7 +26,7 @@ from regard.pictures.report import (
     Section,
     Table,
     report_html,
-    write_report,
+    write_page,
 )
 from regard.scoring.bleu import Band
 from regard.scoring.score import Score
@@ -131,7 +131,7 @@ def test_the_report_follows_the_reader_s_theme_and_screen():
 
 def test_the_same_report_gives_the_same_bytes(tmp_path: Path):
     for name in ("one.html", "two.html"):
-        write_report(tmp_path / "new" / name, title="Wörter", sections=everything("é"))
+        write_page(tmp_path / "new" / name, title="Wörter", sections=everything("é"))
     one, two = (tmp_path / "new" / name for name in ("one.html", "two.html"))
     assert one.read_bytes() == two.read_bytes()
     assert "<h1>Wörter</h1>" in one.read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
     with pytest.raises(RegardError, match=r"cannot be written \(Is a directory\)"):
-        write_report(tmp_path, title="report", sections=[])
+        write_page(tmp_path, title="report", sections=[])
 
 
 def test_a_long_report_begins_with_links_to_its_parts():

@@ -21,7 +21,7 @@ from regard.pictures.report import (
     Sample,
     Samples,
     Table,
-    write_report,
+    write_page,
 )
 
 pytestmark = pytest.mark.browser
@@ -46,7 +46,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Samples([Sample("cats", "Katzen", {"run": "Hunde"}, "chrF 9.0")]), Fold("more", [hover]),
         Passage("a text", "one\ntwo"),
     ]  # fmt: skip
-    write_report(path, title="A report", sections=sections)
+    write_page(path, title="A report", sections=sections)
     return path
 
 

@@ -9,7 +9,7 @@ from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import share_recurrence
-from regard.settings.model import RecurrentSettings
+from regard.settings.models import RecurrentSettings
 
 SOURCE, TARGET = torch.tensor([[4, 5, 6]]), torch.tensor([[2, 7, 4]])
 

@@ -14,13 +14,12 @@ import pytest
 from fastapi import FastAPI
 
 from regard.engines.engine import Engine
-from regard.recipes.loaded import LoadedTranslator, load
 from regard.serving.app import create_app
 from regard.serving.languages import Pair
-from regard.serving.limits import Keys
-from regard.serving.process import listening_socket, make_server
-from regard.serving.served import ServedModel
-from regard.serving.settings import ServerSettings
+from regard.serving.limits import Keys, ServerSettings
+from regard.serving.models import ServedModel
+from regard.serving.server import listening_socket, make_server
+from regard.tasks.translation.model import LoadedTranslator, load
 
 TOY_EXAMPLES = ("badal kofen migon", "rulis zepur batam kodal", "mifen rugon")
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from regard.serving import app as app_module
-from regard.serving.api_page import render
+from regard.serving.app import render
 from regard.serving.limits import Keys
-from regard.serving.served import ServedModel
+from regard.serving.models import ServedModel
 
 ASKED = {"q": "badal", "source": "en", "target": "de"}
 
@@ -140,7 +140,7 @@ def test_an_error_of_our_own_says_nothing_outside(
 
     client = start()
     monkeypatch.setattr(served_models[1].translator, "stream", broken)
-    monkeypatch.setattr("regard.serving.desk.look", broken)
+    monkeypatch.setattr("regard.serving.worker.look", broken)
     with caplog.at_level(logging.INFO, logger="regard.serving"):
         answer = client.post("/translate", json=ASKED)
         client.get("/health?q=secret")

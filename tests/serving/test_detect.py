@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.serving.detect import Detector
+from regard.serving.languages import Detector
 
 THREE = Detector(["en", "de", "fr"])
 

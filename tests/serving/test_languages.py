@@ -8,7 +8,7 @@ import pytest
 
 from regard.base.errors import SettingsError
 from regard.serving.languages import Pair, language_name, pair_of, read_pair
-from regard.settings.translation import DataSettings
+from regard.tasks.translation.settings import DataSettings
 
 RUN = Path("runs/mine")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 
 from regard.serving.languages import Pair
-from regard.serving.served import ServedModel
-from regard.serving.texts import prepare
+from regard.serving.models import ServedModel
+from regard.serving.requests import prepare
 
 
 def translate(client: httpx.Client, q: Any, **fields: Any) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def test_answers_are_those_of_the_translator(
     st.text(alphabet="ab. \n\r\t\f\u2028<>/&;!?1", max_size=60), st.sampled_from(["text", "html"])
 )
 def test_any_text_can_be_split_and_put_together_again(text: str, kind: Any) -> None:
-    from regard.recipes.segments import LinkedText
+    from regard.documents.segments import LinkedText
 
     prepared = prepare(text, kind=kind, pair=Pair("en", "de"))
     written = prepared.filled([LinkedText(sentence, None) for sentence in prepared.sentences])

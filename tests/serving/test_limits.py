@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from regard.base.errors import DataError
 from regard.serving import limits
 from regard.serving.errors import ApiError
-from regard.serving.limits import Doorkeeper, Keys
+from regard.serving.limits import Keys, RateLimiter
 
 
 class Clock:
@@ -30,7 +30,7 @@ def keys(tmp_path: Path) -> Keys:
     return Keys.read(path)
 
 
-def status(doorkeeper: Doorkeeper, key: str = "", address: str = "10.0.0.1") -> int:
+def status(doorkeeper: RateLimiter, key: str = "", address: str = "10.0.0.1") -> int:
     try:
         doorkeeper.admit(address=address, key=key)
     except ApiError as error:
@@ -39,13 +39,13 @@ def status(doorkeeper: Doorkeeper, key: str = "", address: str = "10.0.0.1") -> 
 
 
 def test_without_keys_everybody_is_let_in() -> None:
-    doorkeeper = Doorkeeper()
+    doorkeeper = RateLimiter()
     assert not doorkeeper.wants_key
     assert {status(doorkeeper) for _ in range(100)} == {200}
 
 
 def test_only_known_keys_are_let_in(keys: Keys) -> None:
-    doorkeeper = Doorkeeper(keys=keys)
+    doorkeeper = RateLimiter(keys=keys)
     assert doorkeeper.wants_key
     assert [status(doorkeeper, key) for key in ("", "delta", "alpha", "# friends")] == [
         403, 403, 200, 403,
@@ -57,7 +57,7 @@ def test_no_key_lies_in_memory(keys: Keys) -> None:
 
 
 def test_a_key_may_have_a_rate_of_its_own(keys: Keys) -> None:
-    doorkeeper = Doorkeeper(keys=keys, requests_per_minute=3, clock=Clock())
+    doorkeeper = RateLimiter(keys=keys, requests_per_minute=3, clock=Clock())
     found = {key: [status(doorkeeper, key) for _ in range(5)] for key in ("alpha", "beta", "gamma")}
     assert found["alpha"] == [200, 200, 200, 429, 429]
     assert found["beta"] == [200, 200, 429, 429, 429]
@@ -66,7 +66,7 @@ def test_a_key_may_have_a_rate_of_its_own(keys: Keys) -> None:
 
 def test_a_bucket_fills_up_again() -> None:
     clock = Clock()
-    doorkeeper = Doorkeeper(requests_per_minute=6, clock=clock)
+    doorkeeper = RateLimiter(requests_per_minute=6, clock=clock)
     assert [status(doorkeeper) for _ in range(7)] == [200] * 6 + [429]
     with pytest.raises(ApiError, match="Too many requests: 6 a minute") as caught:
         doorkeeper.admit(address="10.0.0.1", key="")
@@ -77,7 +77,7 @@ def test_a_bucket_fills_up_again() -> None:
 
 
 def test_a_household_has_one_bucket_in_ipv6() -> None:
-    doorkeeper = Doorkeeper(requests_per_minute=1, clock=Clock())
+    doorkeeper = RateLimiter(requests_per_minute=1, clock=Clock())
     addresses = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "unix", "unix"]
     found = [status(doorkeeper, address=address) for address in addresses]
     assert found == [200, 429, 200, 200, 429]
@@ -85,7 +85,7 @@ def test_a_household_has_one_bucket_in_ipv6() -> None:
 
 def test_buckets_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BUCKETS", 2)
-    doorkeeper = Doorkeeper(requests_per_minute=1, clock=Clock())
+    doorkeeper = RateLimiter(requests_per_minute=1, clock=Clock())
     found = [status(doorkeeper, address=f"10.0.0.{last}") for last in (1, 2, 2, 3, 1)]
     assert found == [200, 200, 429, 200, 200]
 
@@ -94,7 +94,7 @@ def test_buckets_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> No
 @given(rate=st.integers(1, 20), waits=st.lists(st.floats(0, 20), min_size=1, max_size=60))
 def test_no_minute_has_more_than_two_buckets(rate: int, waits: list[float]) -> None:
     clock = Clock()
-    doorkeeper = Doorkeeper(requests_per_minute=rate, clock=clock)
+    doorkeeper = RateLimiter(requests_per_minute=rate, clock=clock)
     passed = []
     for wait in waits:
         clock.now += wait

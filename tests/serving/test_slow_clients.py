@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from regard.serving import slow_clients
+from regard.serving import server as slow_clients
 
 LARGE = 50_000_000  # more than a system keeps for a client that does not read
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from regard.serving import slow_clients
+from regard.serving import server as slow_clients
 
 FORM = "application/x-www-form-urlencoded"
 ASKED = {"source": "en", "target": "de"}

@@ -6,7 +6,7 @@ import pytest
 
 from regard.base.errors import SettingsError
 from regard.settings.decoding import DecodingSettings
-from regard.settings.read import validate
+from regard.settings.recipe import validate
 
 # Name of the case: what is asked for, what the message must say.
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

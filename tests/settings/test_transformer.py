@@ -8,12 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
-from regard.settings.model import RecurrentSettings
-from regard.settings.read import parse_recipe
-from regard.settings.schema import expect
-from regard.settings.transformer import TransformerSettings
-from regard.settings.translation import TranslationRecipe
-from regard.settings.write import recipe_text
+from regard.settings.models import RecurrentSettings, TransformerSettings
+from regard.settings.recipe import expect, recipe_text
+from regard.tasks import parse_recipe
+from regard.tasks.translation.settings import TranslationRecipe
 
 # Name of the case: what is set, what must stand in the message.
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.training.checkpoint import CheckpointAverage, CheckpointStore, MovingAverage
-from regard.training.loop import Limits, Validation, fit
+from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
 from regard.training.progress import Progress
 from regard.training.update import Sharing, UpdateResult
@@ -90,21 +90,27 @@ class Toy:
         sharing: Sharing[Points] | None = None,
         **limits: Any,
     ) -> Progress:
-        return fit(
-            model=self.model,
-            optimizer=self.optimizer,
+        objective = Objective(
             loss_sum=self.loss_sum,
             batches_from=points_from,
-            learning_rate=lambda step, done: 0.01,
             validate=validate or self.validate,
-            store=self.store,
-            limits=Limits(**limits),
-            observer=self.diary,
+            final_validate=judge,
+        )
+        optimisation = Optimisation(
+            optimizer=self.optimizer,
+            learning_rate=lambda step, done: 0.01,
             accumulate=accumulate,
             moving=MovingAverage(self.model, decay=ema) if ema else None,
             average=average,
-            judge=judge,
             sharing=sharing,
+        )
+        return fit(
+            self.model,
+            objective,
+            optimisation,
+            limits=Limits(**limits),
+            store=self.store,
+            observer=self.diary,
         )
 
     def weights(self) -> dict[str, Tensor]:

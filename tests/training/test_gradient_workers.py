@@ -20,8 +20,8 @@ from regard.base.errors import RunError
 from regard.batching.batch import Batch, Example, collate
 from regard.compute.processes import CAN_FORK
 from regard.models.build import build_translator
-from regard.recipes.objective import batch_loss
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
+from regard.tasks.translation.objective import batch_loss
 from regard.training.losses import LossSum
 from regard.training.update import Sharing, gradients
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from regard.settings.translation import TrainingSettings
+from regard.tasks.translation.settings import TrainingSettings
 from regard.training.loop import SCHEDULES, learning_rate
 
 

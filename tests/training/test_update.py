@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.batching.batch import Batch, Example, collate
 from regard.models.build import build_translator
-from regard.settings.model import RecurrentSettings
+from regard.settings.models import RecurrentSettings
 from regard.training.losses import LossSum, token_loss
 from regard.training.update import UpdateResult, add_gradient, update
 

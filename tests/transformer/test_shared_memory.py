@@ -38,7 +38,7 @@ def test_one_memory_for_many_rows_is_like_a_copy_for_each(width: int, with_weigh
     found = cross_attend(attention, inputs, memory, penalties, with_weights=with_weights)
     assert penalties is not None
     copies = type(memory)(*(part.repeat_interleave(width, 0) for part in memory))
-    wanted = attention.across(
+    wanted = attention.cross(
         inputs, copies, penalties.repeat_interleave(width, 0), with_weights=with_weights
     )
     assert torch.allclose(found.context, wanted.context, atol=1e-6)

@@ -129,10 +129,10 @@ def test_the_maps_of_all_heads_are_those_behind_the_features(options: dict[str, 
     words, mask, outputs = sentences(1, source=6, target=5)
     maps = model.head_maps(words, mask, outputs)
     layers = options.get("decoder_layers", 2)
-    assert maps.across.shape == (layers, 3, 2, 5, 6)
-    torch.testing.assert_close(maps.across.sum(-1), torch.ones(layers, 3, 2, 5))
+    assert maps.cross.shape == (layers, 3, 2, 5, 6)
+    torch.testing.assert_close(maps.cross.sum(-1), torch.ones(layers, 3, 2, 5))
     shown = model(words, mask, outputs, with_weights=True).attention
-    torch.testing.assert_close(maps.across[-1].mean(1), shown, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(maps.cross[-1].mean(1), shown, rtol=1e-4, atol=1e-6)
     if options.get("encoder") == "convolutional":
         assert maps.encoder is None
     else:
@@ -163,7 +163,7 @@ def test_the_layer_that_is_shown_can_be_chosen() -> None:
     words, mask, outputs = sentences(1, source=6, target=5)
     shown = model(words, mask, outputs, with_weights=True).attention
     maps = model.head_maps(words, mask, outputs)
-    torch.testing.assert_close(shown, maps.across[0].mean(1))
+    torch.testing.assert_close(shown, maps.cross[0].mean(1))
 
 
 def test_without_positions_the_encoder_keeps_any_order() -> None:

@@ -1,4 +1,4 @@
-"""Multi-head attention: one module for self-attention, masked self-attention and attention across.
+"""Multi-head attention: one module for self-attention, masked self-attention and cross-attention.
 
 The kernel is chosen by the shape at hand; weights are made only on request.
 """
@@ -102,12 +102,12 @@ class MultiHeadAttention(nn.Module):
         return self._joined(attended), _remembered(keys, values, sight.window)
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
-        """Return the keys and values of what `across` will look at, however many queries follow."""
+        """Return the keys and values of what `cross` will look at, however many queries follow."""
         weight, bias = (part[self.model_dim :] for part in self._projection)
         keys, values = self._split(linear(inputs, weight, bias), parts=2)
         return KeysValues(keys, values)
 
-    def across(
+    def cross(
         self,
         inputs: Float[Tensor, "batch target model_dim"],
         memory: KeysValues,

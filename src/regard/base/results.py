@@ -49,7 +49,7 @@ class HeadMaps:
 
     encoder: Float[Tensor, "layers batch heads source source"] | None
     decoder: Float[Tensor, "decoder_layers batch heads target target"] | None
-    across: Float[Tensor, "decoder_layers batch heads target source"]
+    cross: Float[Tensor, "decoder_layers batch heads target source"]
 
 
 @dataclass(frozen=True)

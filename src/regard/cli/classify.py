@@ -27,11 +27,11 @@ def classify(
     Example: regard classify runs/reviews --input new-reviews.txt
     """
     from regard.corpora.lines import decode_lines, read_lines
-    from regard.recipes.loaded_text_classifier import load_text_classifier
+    from regard.tasks.text_classification.model import load
 
     if text is not None and source is not None:
         raise SettingsError("Give either TEXT or --input, not both.")
-    model = load_text_classifier(run)
+    model = load(run)
     if text is not None:
         lines = [text]
     elif source is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from regard.recipes.compare import Comparison
+    from regard.studies.compare import Comparison
 
 COMPARISON, STORY = Path("runs/comparison"), Path("runs/story")
 
@@ -110,24 +110,25 @@ def _told(
     overrides: list[str],
 ) -> dict[str, Path]:
     """Train the models of the story, or go on with them; return their runs."""
-    from regard.cli.several import train_several
-    from regard.recipes.corpus_folder import find_corpus
-    from regard.recipes.story import story_recipes, story_runs
+    from regard.runs.display import ConsoleDisplay
+    from regard.studies.model_series import series_recipes, series_runs
+    from regard.tasks.translation.data import find_corpus
+    from regard.tasks.translation.training import train_many
 
     wanted = pair or "en-de"
     files = find_corpus(data, wanted, needs_test=test is None) if data is not None else None
-    recipes = story_recipes(files, pair=wanted, minutes=minutes, overrides=overrides)
+    recipes = series_recipes(files, pair=wanted, minutes=minutes, overrides=overrides)
     try:
-        train_several(console, recipes, out)
+        train_many(recipes, out, display=ConsoleDisplay(console))
     except KeyboardInterrupt:
         typer.echo("Interrupted. Give the same command again to continue.", err=True)
         raise typer.Exit(130) from None
-    return story_runs(out)
+    return series_runs(out)
 
 
 def _named(runs: list[Path], baseline: str | None) -> dict[str, Path]:
     """Return the runs by their names; a baseline that is not among them comes first."""
-    from regard.recipes.compare import named_runs
+    from regard.studies.compare import named_runs
 
     known = {run.resolve() for run in runs} | {Path(run.name) for run in runs}
     if baseline is not None and not {Path(baseline), Path(baseline).resolve()} & known:
@@ -162,9 +163,9 @@ def _compared(
     """Measure all runs and write what was found; return it and the page about it."""
     from functools import partial
 
-    from regard.cli.display import waiting
-    from regard.recipes.compare import compare as compare_runs
-    from regard.recipes.comparison_report import write_comparison
+    from regard.runs.display import waiting
+    from regard.studies.compare import compare as compare_runs
+    from regard.studies.comparison_report import write_comparison
 
     comparison = compare_runs(
         runs,

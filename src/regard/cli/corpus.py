@@ -29,7 +29,7 @@ def corpus(
     Example: regard corpus grammar --pair en-de --size 20000 --max-words 60 --seed 1 --out data
     """
     from regard.corpora.grammar import write_corpus
-    from regard.settings.suggest import require_known
+    from regard.settings.recipe import require_known
 
     require_known(name, ["grammar"], what="corpus")
     require_known(words, ["full", "small"], what="vocabulary")

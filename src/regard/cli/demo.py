@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from regard.recipes.translate import Trained
+    from regard.tasks.translation.evaluation import TrainedTranslator
 
 RECIPES = {
     "plain": "demo-plain",
@@ -37,14 +37,14 @@ def demo(
     """
     from rich.console import Console
 
-    from regard.recipes.report import report_runs, results_of
+    from regard.tasks.translation.report import report_runs
 
     console = Console(stderr=json)
     trained = _train_all(console, out, overrides or [])
     report = out / "report.html"
     report_runs(trained, report, title="Regard demo: what attention is good for")
     if json:
-        print_json({name: results_of(each) for name, each in trained.items()})
+        print_json({name: each.to_dict() for name, each in trained.items()})
         return
     _show_scores(console, trained)
     _show_samples(console, trained)
@@ -53,21 +53,22 @@ def demo(
     console.print(f'Try: [bold]regard translate {out / "attention"} "{SENTENCE}"[/]')
 
 
-def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, Trained]:
+def _train_all(console: Console, out: Path, overrides: list[str]) -> dict[str, TrainedTranslator]:
     """Train each model, or take it as it is if an earlier demo has trained it."""
-    from regard.cli.several import train_several
-    from regard.recipes.catalog import find_recipe
-    from regard.settings.schema import expect
-    from regard.settings.translation import TranslationRecipe
+    from regard.runs.display import ConsoleDisplay
+    from regard.settings.recipe import expect
+    from regard.tasks import find_recipe
+    from regard.tasks.translation.settings import TranslationRecipe
+    from regard.tasks.translation.training import train_many
 
     recipes = {
         name: expect(find_recipe(recipe_name, overrides=overrides), TranslationRecipe)
         for name, recipe_name in RECIPES.items()
     }  # all of them first: a mistake in an override is told before anything is trained
-    return train_several(console, recipes, out)
+    return train_many(recipes, out, display=ConsoleDisplay(console))
 
 
-def _show_scores(console: Console, trained: Mapping[str, Trained]) -> None:
+def _show_scores(console: Console, trained: Mapping[str, TrainedTranslator]) -> None:
     """Print BLEU by sentence length, a column a model."""
     from rich.table import Table
 
@@ -85,7 +86,7 @@ def _show_scores(console: Console, trained: Mapping[str, Trained]) -> None:
     console.print(table)
 
 
-def _show_samples(console: Console, trained: Mapping[str, Trained]) -> None:
+def _show_samples(console: Console, trained: Mapping[str, TrainedTranslator]) -> None:
     """Print a few test sentences as each model translates them."""
     evaluations = {name: each.evaluation for name, each in trained.items() if each.evaluation}
     first = next(iter(evaluations.values()))
@@ -100,7 +101,7 @@ def _show_samples(console: Console, trained: Mapping[str, Trained]) -> None:
         console.print(f"[dim]{'reference':>11}[/]  {first.pairs[row].target}", highlight=False)
 
 
-def _show_attention(console: Console, trained: Mapping[str, Trained]) -> None:
+def _show_attention(console: Console, trained: Mapping[str, TrainedTranslator]) -> None:
     """Print the heat map of one sentence for each model that has attention."""
     from regard.pictures.terminal import terminal_heat_map
 

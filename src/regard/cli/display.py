@@ -1,83 +1,72 @@
-"""What is shown while a model trains: a live line on a terminal, plain lines in a log."""
+"""What is shown while work goes on: a live line on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Timer
 
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from regard.cli.live_line import SECONDS_BETWEEN_LINES, LiveLine
-from regard.training.loop import Limits
-from regard.training.progress import Progress as TrainingProgress
-from regard.training.update import UpdateResult
-
-SECONDS_WORTH_A_LINE = 2.0
+from regard.runs.display import SECONDS_BETWEEN_LINES, LiveLine
 
 
-class TrainingDisplay(LiveLine):
-    """Shows tokens a second, loss, padding share, validation and the time that is left."""
+class BulkDisplay(LiveLine):
+    """Shows lines, lines a second, and the time that is left where the input's size is known."""
 
-    def __init__(self, console: Console, limits: Limits, *, title: str, unit: str = "tokens"):
-        super().__init__(console, title)
-        self._unit = unit
-        self._limits = limits
-        self._recent: deque[tuple[float, int]] = deque(maxlen=50)
-        self._last_line = time.monotonic()
-        self._valid = ""
+    def __init__(self, console: Console):
+        super().__init__(console, "Translating")
+        self._start = self._last_line = time.monotonic()
+        self._first: tuple[int, float] | None = None
 
-    def updated(
-        self, progress: TrainingProgress, result: UpdateResult, facts: Mapping[str, float]
-    ) -> None:
-        """Show one update."""
-        self._recent.append((progress.seconds, result.tokens))
-        done = max(1e-9, self._limits.done(progress))
-        left = progress.seconds * (1 - done) / done
-        line = (
-            f"step {progress.step:>5}  loss {result.loss:.4g}  "
-            f"{self._speed():>6,.0f} {self._unit}/s  "
-            f"padding {facts['padding']:.1%}  ETA {int(left) // 60}:{int(left) % 60:02d}"
-            f"{self._valid}"
-        )
-        self._bar.update(self._task, completed=done, facts=line)
+    def moved(self, lines: int, share: float | None) -> None:
+        """Show how many lines are done."""
         now = time.monotonic()
+        if self._first is None:  # a resumed work begins in the middle
+            self._first = (lines, share or 0.0)
+        facts = self._facts(lines, share, now - self._start)
+        self._bar.update(self._task, completed=share or 0.0, facts=facts)
         if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._print(line)
+            self._console.print(facts, highlight=False, soft_wrap=True)
 
-    def validated(self, progress: TrainingProgress, metrics: Mapping[str, float]) -> None:
-        """Show one validation."""
-        self._valid = "  " + "  ".join(f"valid {name} {v:.3g}" for name, v in metrics.items())
-        star = "  (best so far)" if progress.best_step == progress.step else ""
-        self._print(f"step {progress.step:>5}{self._valid}{star}")
-
-    def finished(self, progress: TrainingProgress, reason: str) -> None:
-        """Say why it is over."""
-        self._print(f"stopped after {progress.seconds:.0f} s: {reason}")
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True)
-
-    def _speed(self) -> float:
-        """Return target tokens a second over the last updates."""
-        (first, _), (last, _) = self._recent[0], self._recent[-1]
-        tokens = sum(tokens for _, tokens in list(self._recent)[1:])
-        return tokens / (last - first) if last > first else 0.0
+    def _facts(self, lines: int, share: float | None, seconds: float) -> str:
+        first_line, first_share = self._first or (0, 0.0)
+        speed = (lines - first_line) / seconds if seconds > 0 else 0.0
+        shown = f"{lines:,} lines  {speed:,.0f} lines/s"
+        if share is None or share <= first_share:
+            return shown
+        left = int(seconds * (1 - share) / (share - first_share))
+        return f"{shown}  {share:.1%}  ETA {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
 
 
 @contextmanager
-def waiting(console: Console, message: str) -> Iterator[None]:
-    """Show that something of unknown length is going on; a log hears of it only if it is long."""
-    if console.is_terminal:
-        with console.status(message):
-            yield
-        return
-    notice = Timer(SECONDS_WORTH_A_LINE, console.print, [message], {"highlight": False})
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
+def counting(console: Console, total: int) -> Iterator[Callable[[str, int], None]]:
+    """Yield a function to be told the name of a part and its step; each part has `total` steps."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(name: str, step: int) -> None:
+            if name not in tasks:
+                if not console.is_terminal:
+                    console.print(f"training {name} ...", highlight=False)
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=step)
+
+        yield told

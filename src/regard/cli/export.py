@@ -62,8 +62,8 @@ def export(
 
     Example: regard export runs/book --to gpt2 --output book-gpt2
     """
-    from regard.recipes.export import export_argos, export_ctranslate2
-    from regard.recipes.gpt2 import export_gpt2
+    from regard.tasks.language_modelling.exchange import export_gpt2
+    from regard.tasks.translation.export import export_argos, export_ctranslate2
 
     given = {
         "--quantization": quantization is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,10 @@ import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, Overrides, RunFolder, print_json
-from regard.settings.suggest import require_known
+from regard.settings.recipe import require_known
 
 if TYPE_CHECKING:
-    from regard.recipes.finetune import TrainedTextClassifier
+    from regard.tasks.text_classification.model import TrainedTextClassifier
 
 TASKS = ("classify", "continue", "answer")
 
@@ -60,15 +61,14 @@ def _classify(
     run: Path, data: Path, out: Path, *, test: Path | None, scratch: bool, changes: list[str]
 ) -> dict[str, Any]:
     """Train the pre-trained network and the same one from scratch, and compare them."""
-    from rich.console import Console
-
-    from regard.cli.text_classification import confusion_lines, train_one
-    from regard.recipes.finetune import begin_with, from_scratch
-    from regard.recipes.labelled_data import read_labelled_splits
-    from regard.recipes.run import Run
-    from regard.settings.read import parse_recipe
-    from regard.settings.schema import expect
-    from regard.settings.text_classification import TextClassificationRecipe
+    from regard.runs.display import ConsoleDisplay
+    from regard.runs.run import Run
+    from regard.settings.recipe import expect
+    from regard.tasks import parse_recipe
+    from regard.tasks.text_classification.data import read_labelled_splits
+    from regard.tasks.text_classification.model import confusion_lines
+    from regard.tasks.text_classification.settings import TextClassificationRecipe
+    from regard.tasks.text_classification.training import begin_with, from_scratch, train_one
 
     files = [f"data.train={_quoted(data)}"] + ([f"data.test={_quoted(test)}"] if test else [])
     parsed = parse_recipe('task = "classify-text"', overrides=[*files, *changes], origin="finetune")
@@ -77,20 +77,20 @@ def _classify(
     for folder in (out, beside) if scratch else (out,):
         Run.require_free(folder)  # before time is spent on any of them
     splits = read_labelled_splits(recipe.data)
-    console = Console(stderr=True)
+    display = ConsoleDisplay()
     for doubt in splits.doubts:
-        console.print(f"Warning: {doubt}", highlight=False, markup=False, soft_wrap=True)
-    trained = {"pre-trained": train_one(recipe, out, splits=splits, name="pre-trained")}
+        display.note(f"Warning: {doubt}")
+    train = partial(train_one, splits=splits, display=display)
+    trained = {"pre-trained": train(recipe, out, title="pre-trained")}
     if scratch:
-        trained["from scratch"] = train_one(
+        trained["from scratch"] = train(
             from_scratch(recipe),
             beside,
-            splits=splits,
-            name="from scratch",
+            title="from scratch",
             tokenizer_of=run,
         )
     for line in [*_comparison(trained), *confusion_lines(trained["pre-trained"].score)]:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        display.note(line)
     return {name: {"run": str(t.run.folder), **t.score.to_dict()} for name, t in trained.items()}
 
 
@@ -103,11 +103,12 @@ def _comparison(trained: dict[str, TrainedTextClassifier]) -> list[str]:
 
 def _continue(run: Path, data: Path, out: Path, changes: list[str], *, kind: str) -> dict[str, Any]:
     """Go on with training on other text, or on prompts with answers."""
-    from regard.cli.language_modelling import train
-    from regard.recipes.run import Run
-    from regard.settings.language_model import LanguageModelRecipe
-    from regard.settings.read import parse_recipe
-    from regard.settings.write import recipe_text
+    from regard.runs.display import ConsoleDisplay
+    from regard.runs.run import Run
+    from regard.settings.recipe import recipe_text
+    from regard.tasks import parse_recipe
+    from regard.tasks.language_modelling.settings import LanguageModelRecipe
+    from regard.tasks.language_modelling.training import train
 
     before = Run.open(run).recipe(LanguageModelRecipe)
     recipe = parse_recipe(
@@ -122,7 +123,11 @@ def _continue(run: Path, data: Path, out: Path, changes: list[str], *, kind: str
         ],
         origin="finetune",
     )
-    return train(recipe, out, name="fine-tuning", resume=False)
+    display = ConsoleDisplay()
+    trained = train(recipe, out, title="fine-tuning", display=display)
+    for line in trained.lines():
+        display.note(line)
+    return trained.to_dict()
 
 
 def _quoted(path: Path) -> str:

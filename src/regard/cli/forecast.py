@@ -35,9 +35,9 @@ def forecast(
 
     Example: regard forecast prices.csv --column close --window 30
     """
-    from regard.cli.forecasting import result_lines, train_and_draw
-    from regard.recipes.forecast import upcoming
-    from regard.recipes.forecast_recipe import recipe_for
+    from regard.runs.display import ConsoleDisplay
+    from regard.tasks.forecasting.data import recipe_for
+    from regard.tasks.forecasting.training import train
 
     folder = out or Path("runs") / f"forecast-{file.stem}"
     recipe = recipe_for(
@@ -48,20 +48,19 @@ def forecast(
         attention=attention,
         overrides=overrides or [],
     )
-    trained, pictures = train_and_draw(recipe, folder, name=file.name, resume=False)
-    next_values = upcoming(trained)
+    trained = train(recipe, folder, title=file.name, display=ConsoleDisplay())
+    next_values = trained.upcoming()
     if json:
         print_json(
             {
-                "run": str(folder),
-                "pictures": [str(path) for path in pictures],
+                **trained.to_dict(),
                 "column": trained.windows.series.name,
-                **trained.score.to_dict(),
                 "next": next_values,
             }
         )
         return
-    for line in result_lines(trained):
+    *results, place = trained.lines()
+    for line in results:
         typer.echo(line)
     typer.echo("next: " + ", ".join(f"{value:.6g}" for value in next_values))
-    typer.echo(f"Run: {folder}   picture: {pictures[0]}")
+    typer.echo(f"{place}   picture: {trained.pictures[0]}")

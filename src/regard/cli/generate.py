@@ -11,7 +11,7 @@ from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, RunFolder, print_json
 
 if TYPE_CHECKING:
-    from regard.recipes.loaded_language_model import LoadedLanguageModel
+    from regard.tasks.language_modelling.model import LoadedLanguageModel
 
 
 def generate(
@@ -56,11 +56,11 @@ def generate(
 
     Example: regard generate runs/book "In a shocking finding," --max-tokens 200
     """
-    from regard.recipes.loaded_language_model import load_language_model
+    from regard.tasks.language_modelling.model import load
 
     if greedy and temperature:
         raise SettingsError("Give either --greedy or --temperature, not both.")
-    model = load_language_model(run)
+    model = load(run)
     for doubt in model.doubts(prompt):
         typer.echo(f"Note: {doubt}", err=True)
     options: dict[str, Any] = {

@@ -19,7 +19,7 @@ def import_gpt2(
 
     Example: regard import-gpt2 models/gpt2 --out runs/gpt2
     """
-    from regard.recipes import gpt2
+    from regard.tasks.language_modelling import exchange as gpt2
 
     gpt2.import_gpt2(folder, out)
     typer.echo(f'Run: {out}   try: regard generate {out} "In a shocking finding,"', err=True)

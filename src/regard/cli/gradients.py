@@ -10,7 +10,7 @@ import typer
 from regard.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from regard.recipes.gradients import Reach
+    from regard.studies.gradients import Reach
 
 MOMENTS = {False: "at initialisation", True: "after training"}
 
@@ -31,9 +31,9 @@ def gradients(
     """
     from rich.console import Console
 
-    from regard.cli.counting import counting
+    from regard.cli.display import counting
     from regard.pictures.studies import draw_gradients
-    from regard.recipes.gradients import measure
+    from regard.studies.gradients import measure
 
     with counting(Console(stderr=True), steps) as told:
         found = list(measure(length=length, steps=steps, seed=seed, told=told))

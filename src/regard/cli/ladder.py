@@ -10,7 +10,7 @@ import typer
 from regard.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from regard.recipes.ladder import Climbed
+    from regard.studies.ladder import Climbed
 
 
 def ladder(
@@ -29,9 +29,8 @@ def ladder(
     import torch
     from rich.console import Console
 
-    from regard.cli.counting import counting
-    from regard.recipes.ladder import climb
-    from regard.recipes.recall import RecallTask
+    from regard.cli.display import counting
+    from regard.studies.ladder import RecallTask, climb
 
     task = RecallTask()
     with counting(Console(stderr=True), steps) as told:

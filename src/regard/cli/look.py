@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import AsJson
+from regard.base.errors import SettingsError
+from regard.cli.options import AsJson, print_json
+
+if TYPE_CHECKING:
+    from regard.tasks import View
 
 
 def look(
@@ -31,7 +35,7 @@ def look(
     ] = False,
     part: Annotated[
         str | None,
-        typer.Option("--part", help="All heads of a Transformer: across, encoder or decoder."),
+        typer.Option("--part", help="All heads of a Transformer: cross, encoder or decoder."),
     ] = None,
     layer: Annotated[
         int | None, typer.Option("--layer", help="All heads of this layer, counted from 0.")
@@ -80,26 +84,81 @@ def look(
 
     Example: regard look runs/cora --node 1358 --out n.svg
     """
-    from regard.cli.look_views import Question, view_of
+    from regard.tasks import LookRequest, look_at
 
-    question = Question(
-        run=run,
-        text=text,
-        out=out,
-        pieces=pieces,
-        part=part,
-        layer=layer,
-        head=head,
-        word=word,
-        arcs=arcs,
-        curves=curves,
-        positions=positions,
-        node=node,
-        embeddings=embeddings,
-        json=json,
-    )
+    asked = {
+        "node": node,
+        "embeddings": embeddings,
+        "positions": positions,
+        "curves": curves,
+        "word": word,
+        "arcs": arcs,
+    }
+    names = [name for name, value in asked.items() if value]
+    if len(names) > 1:
+        listed = " and ".join(f"--{name}" for name in names)
+        raise SettingsError(f"{listed} are different pictures: ask for one of them.")
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
-        view_of(question)(question)
+        if names == ["positions"]:
+            view = _positions(positions or "", run, layer=layer)
+        else:
+            if run is None:
+                raise SettingsError("Name a run to look at, as runs/demo/attention.")
+            request = LookRequest(
+                run=run,
+                text=text,
+                pieces=pieces,
+                part=part,
+                layer=layer,
+                head=head,
+                word=word,
+                node=node,
+                embeddings=embeddings,
+            )
+            view = _curves(run) if names == ["curves"] else look_at(request, *names)
+        _show(view, out, as_json=json)
     for doubt in dict.fromkeys(str(warning.message) for warning in doubts):
         typer.echo(f"Warning: {doubt}", err=True)
+
+
+def _show(view: View, out: Path | None, *, as_json: bool) -> None:
+    """Write the file that is wanted, then print JSON, or what a person reads."""
+    if out is None and not as_json and view.shown is None:
+        raise SettingsError(view.remedy)
+    if out is not None:
+        view.save(out)
+    if as_json:
+        print_json({**view.record, **({} if out is None else {"written": str(out)})})
+    elif out is not None:
+        typer.echo(f"{view.text}\nWrote {out}" if view.text else f"Wrote {out}")
+    elif view.shown is not None:
+        from rich.console import Console
+
+        console = Console()
+        shown = view.shown(console.width)
+        if isinstance(shown, str):
+            typer.echo(shown)
+        else:
+            console.print(shown, highlight=False, soft_wrap=True)
+
+
+def _curves(run: Path) -> View:
+    """Return how the training of a run went."""
+    from functools import partial
+
+    from regard.pictures.curves import draw_learning_curves
+    from regard.runs.history import histories_of
+    from regard.tasks import View
+
+    found = histories_of(run)
+    return View(record=found, save=partial(draw_learning_curves, found))
+
+
+def _positions(kind: str, run: Path | None, *, layer: int | None) -> View:
+    """Return how positions are told to a model."""
+    from regard.studies.positions import positions_of
+    from regard.tasks import View
+
+    found = positions_of(kind, run, layer=layer)
+    return View(record=found.to_dict(), save=found.save)

@@ -14,7 +14,7 @@ from regard.cli.options import AsJson, RunFolder, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from regard.recipes.forced import ScoredPair
+    from regard.tasks.translation.results import ScoredPair
 
 
 def rate(
@@ -39,7 +39,7 @@ def rate(
     Example: regard rate runs/demo/transformer --source test.en --target test.de
     """
     from regard.corpora.lines import read_lines
-    from regard.recipes.loaded import load
+    from regard.tasks.translation.model import load
 
     if source is not None and target is not None and source_file is None and target_file is None:
         pairs = load(run).score_pairs([source], [target])

@@ -17,8 +17,9 @@ def recipes(
 
     Example: regard recipes seq2seq-attention > mine.toml
     """
-    from regard.recipes.catalog import find_recipe, recipe_names
-    from regard.settings.write import recipe_text
+    from regard.runs.catalogue import recipe_names
+    from regard.settings.recipe import recipe_text
+    from regard.tasks import find_recipe
 
     if name is not None:
         recipe = find_recipe(name)

@@ -9,8 +9,8 @@ import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.translate_options import EngineChoice, EngineOption, Threads, Verbose
-from regard.serving.settings import ServerSettings
-from regard.settings.read import validate
+from regard.serving.limits import ServerSettings
+from regard.settings.recipe import validate
 
 DEFAULTS = ServerSettings()  # type: ignore[call-arg]
 
@@ -104,8 +104,8 @@ def serve(
 
     from regard.serving.app import create_app
     from regard.serving.limits import Keys
-    from regard.serving.process import listening_socket, make_server
-    from regard.serving.served import load_models
+    from regard.serving.models import load_models
+    from regard.serving.server import listening_socket, make_server
 
     known = Keys.read(keys) if keys is not None else None
     listening = listening_socket(host, port)

@@ -28,17 +28,16 @@ def summary(
 
     Example: regard summary seq2seq-attention --set model.hidden=512
     """
-    from regard.cli.tasks import commands_of
-    from regard.recipes.catalog import find_recipe
-    from regard.recipes.run import Run
+    from regard.models.inspection import layer_table
+    from regard.tasks import find_recipe, load, task_of
 
     if Path(what).is_dir():
         if overrides:
             raise SettingsError("--set has no effect on a run that is already trained.")
-        rows = commands_of(Run.open(Path(what)).task).summarise_run(Path(what))
+        rows = layer_table(load(what).model)
     else:
         recipe = find_recipe(what, overrides=overrides or [])
-        rows = commands_of(recipe.task).summarise_recipe(recipe)
+        rows = layer_table(task_of(recipe.task).build(recipe))
     total = sum(row.parameters for row in rows)
     if json:
         print_json({"parameters": {"total": total}, "layers": [asdict(row) for row in rows]})

@@ -11,7 +11,7 @@ from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, Overrides, print_json
 
 if TYPE_CHECKING:
-    from regard.recipes.trace import Trace
+    from regard.models.inspection import Trace
 
 
 def trace(
@@ -37,8 +37,7 @@ def trace(
 
     Example: regard trace fibonacci-attention last
     """
-    from regard.recipes.catalog import find_recipe
-    from regard.recipes.trace_models import trace_recipe, trace_run
+    from regard.tasks import find_recipe, trace_recipe, trace_run
 
     if Path(what).is_dir():
         if overrides:

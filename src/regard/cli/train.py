@@ -25,14 +25,14 @@ def train(
 
     Example: regard train seq2seq-attention --set data.train=[train.en,train.de] --out runs/mine
     """
-    from regard.cli.tasks import commands_of
-    from regard.recipes.catalog import find_recipe
+    from regard import tasks
 
-    settings = find_recipe(recipe, overrides=overrides or [])
     try:
-        results = commands_of(settings.task).train(settings, out, name=recipe, resume=resume)
+        trained = tasks.train(recipe, out=out, set=overrides or [], resume=resume)
     except KeyboardInterrupt:
         typer.echo("Interrupted. Give the same command with --resume to continue.", err=True)
         raise typer.Exit(130) from None
+    for line in trained.lines():
+        typer.echo(line, err=True)
     if json:
-        print_json(results)
+        print_json(trained.to_dict())

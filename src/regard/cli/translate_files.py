@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from regard.base.errors import SettingsError
-from regard.cli.bulk_display import BulkDisplay
+from regard.cli.display import BulkDisplay
 from regard.cli.translate_model import ReadyModel, alignment, shown, translate_text, write_file
 from regard.cli.translate_options import Split
 from regard.corpora.formats.document import ColumnReader, Languages
@@ -30,9 +30,10 @@ from regard.corpora.lines import (
     read_lines,
     reading,
 )
-from regard.recipes.bulk import (
+from regard.documents.files import (
     WINDOW,
     LineReader,
+    PartFiles,
     SplitLines,
     WholeLines,
     WindowTranslator,
@@ -40,11 +41,17 @@ from regard.recipes.bulk import (
     translate_file,
     translate_stream,
 )
-from regard.recipes.documents import needs_alignment, translate_document
-from regard.recipes.part_files import PartFiles
-from regard.recipes.segments import LONG_LINE, Splitting, linked
-from regard.recipes.sentence_cache import SENTENCE_ERRORS, SentenceCache, located
-from regard.recipes.translation import Translation
+from regard.documents.segments import (
+    LONG_LINE,
+    SENTENCE_ERRORS,
+    SentenceCache,
+    Splitting,
+    linked,
+    located,
+    needs_alignment,
+    translate_document,
+)
+from regard.tasks.translation.results import Translation
 
 STANDARD_INPUT = Path("standard input")
 

@@ -14,10 +14,10 @@ from regard.cli.options import as_json, print_json
 from regard.cli.translate_options import EngineChoice, QuantizationChoice
 from regard.engines.choice import choose_engine
 from regard.engines.torch_engine import TorchEngine
-from regard.recipes.loaded import LoadedTranslator, load
-from regard.recipes.translation import Translation
-from regard.recipes.wishes import Wishes
 from regard.scoring.alignment import format_links
+from regard.tasks.translation.constraints import Terminology
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.results import Translation
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ReadyModel:
     changes: dict[str, Any]
     n_best: int
     quantization: str | None
-    wishes: Wishes
+    wishes: Terminology
 
     @property
     def attends(self) -> bool:
@@ -56,7 +56,7 @@ class ReadyModel:
     def terms(self) -> dict[str, Any]:
         """Return what a translation depends on, beside its source."""
         from regard import __version__
-        from regard.recipes.documents import run_fingerprint
+        from regard.documents.segments import run_fingerprint
 
         return {
             "version": __version__,
@@ -70,7 +70,7 @@ def ready_model(
     run: Path,
     changes: dict[str, Any],
     *,
-    wishes: Wishes,
+    wishes: Terminology,
     n_best: int,
     engine: EngineChoice,
     quantization: QuantizationChoice | None,

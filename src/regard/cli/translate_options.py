@@ -217,7 +217,7 @@ Verbose = Annotated[
 
 def search_changes(overrides: Sequence[str], *, sample: bool, **flags: Any) -> dict[str, Any]:
     """Return the settings of decoding that the flags and `--set decoding.key=value` change."""
-    from regard.settings.read import parse_value
+    from regard.settings.recipe import parse_value
 
     changes = {name: value for name, value in flags.items() if value not in (None, False)}
     if sample:

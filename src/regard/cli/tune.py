@@ -38,11 +38,15 @@ def tune(
     """
     from regard.corpora.parallel import read_pairs
     from regard.engines.choice import choose_engine
-    from regard.recipes.data import read_valid
-    from regard.recipes.loaded import load
-    from regard.recipes.ready import prepare_fast_search
-    from regard.recipes.run import Run
-    from regard.recipes.tune import LENGTH_PENALTIES, choose_penalty, try_length_penalties
+    from regard.runs.run import Run
+    from regard.tasks.translation.data import read_valid
+    from regard.tasks.translation.model import load
+    from regard.tasks.translation.training import prepare_fast_search
+    from regard.tasks.translation.tuning import (
+        LENGTH_PENALTIES,
+        choose_penalty,
+        try_length_penalties,
+    )
 
     if (source is None) != (reference is None):
         raise SettingsError("Give both --source and --reference, or neither of them.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.base.errors import DataError
 from regard.corpora.lines import read_lines
-from regard.settings.suggest import suggestion
+from regard.settings.recipe import suggestion
 
 EXPECTED = "a label and a text a line"
 TEXT_NAMES, LABEL_NAMES = ("text", "sentence", "review", "question"), ("label", "class", "category")

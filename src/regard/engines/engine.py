@@ -90,7 +90,7 @@ def attention_over(
             weights = model(source, mask, target, with_weights=True).attention
         else:
             layer, number = head
-            weights = model.head_maps(source, mask, target).across[layer][:, number]
+            weights = model.head_maps(source, mask, target).cross[layer][:, number]
         for index, row in enumerate(rows):
             maps[row] = weights[index, : lengths[row][1], : lengths[row][0]].clone()
     return [maps[row] for row in range(len(sources))]

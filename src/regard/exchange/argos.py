@@ -18,7 +18,7 @@ from regard.base.errors import SettingsError
 from regard.base.protocols import Tokenizer
 from regard.exchange.ctranslate2 import Quantization, shares_model, write_ctranslate2
 from regard.models.translator import Translator
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import TransformerSettings
 
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")
 LANGUAGES = {"cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French"}

@@ -23,8 +23,7 @@ from regard.base.protocols import Tokenizer
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS
 from regard.models.translator import Translator
-from regard.settings.model import RecurrentSettings
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import RecurrentSettings, TransformerSettings
 from regard.text.character import CharacterTokenizer
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.transformer.layers import Embedded, FeedForward, Residual
@@ -162,19 +161,19 @@ def translator_spec(
     _set_embedded(encoder, encoder.embeddings[0], stacks.encoder.embedded, places)
     _set_embedded(decoder, decoder.embeddings, stacks.decoder.embedded, places)
     for spec, layer in zip(encoder.layer, stacks.encoder.layers, strict=True):
-        _set_attention(spec.self_attention, layer.attention, layer.around_attention)
-        _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+        _set_attention(spec.self_attention, layer.attention, layer.attention_residual)
+        _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
     for spec, layer in zip(decoder.layer, stacks.decoder.layers, strict=True):
-        _set_attention(spec.self_attention, layer.own, layer.around_own)
-        _set_attention(spec.attention, layer.across, layer.around_across, across=True)
-        _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+        _set_attention(spec.self_attention, layer.self_attention, layer.self_residual)
+        _set_attention(spec.attention, layer.cross_attention, layer.cross_residual, cross=True)
+        _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
     for spec, stack in ((encoder, stacks.encoder), (decoder, stacks.decoder)):
         if stack.norm is not None:
             _set_norm(spec.layer_norm, stack.norm)
     _set_linear(decoder.projection, model.projection.weight, model.projection.bias)
     whole = transformer_spec.TransformerSpec(encoder, decoder)
     whole.config.add_source_eos = True
-    whole.config.layer_norm_epsilon = stacks.decoder.layers[0].around_own.norm.eps
+    whole.config.layer_norm_epsilon = stacks.decoder.layers[0].self_residual.norm.eps
     return whole
 
 
@@ -193,11 +192,11 @@ def _set_embedded(spec: Any, table: Any, embedded: Embedded, places: int) -> Non
 
 
 def _set_attention(
-    spec: Any, attention: MultiHeadAttention, around: Residual, *, across: bool = False
+    spec: Any, attention: MultiHeadAttention, residual: Residual, *, cross: bool = False
 ) -> None:
-    _set_norm(spec.layer_norm, around.norm)
+    _set_norm(spec.layer_norm, residual.norm)
     weight, bias = attention.projection.weight, attention.projection.bias
-    if across:  # queries come from the target, keys and values from the source
+    if cross:  # queries come from the target, keys and values from the source
         width = attention.model_dim
         _set_linear(spec.linear[0], weight[:width], bias[:width])
         _set_linear(spec.linear[1], weight[width:], bias[width:])
@@ -209,8 +208,8 @@ def _set_attention(
         spec.relative_position_values = _array(attention.positions.values)
 
 
-def _set_feed_forward(spec: Any, network: FeedForward, around: Residual) -> None:
-    _set_norm(spec.layer_norm, around.norm)
+def _set_feed_forward(spec: Any, network: FeedForward, residual: Residual) -> None:
+    _set_norm(spec.layer_norm, residual.norm)
     weight: Tensor = network.inner.weight
     bias: Tensor = network.inner.bias
     if network.activation == "swiglu":  # ours has gate and value in turn, theirs two matrices

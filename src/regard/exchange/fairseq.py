@@ -17,19 +17,19 @@ from regard.transformer.encoder import TransformerEncoder
 # Ours to theirs, inside one layer.
 ENCODER_LAYER = {
     "attention": "self_attn",
-    "around_attention.norm": "self_attn_layer_norm",
+    "attention_residual.norm": "self_attn_layer_norm",
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
-    "around_feed_forward.norm": "final_layer_norm",
+    "feed_forward_residual.norm": "final_layer_norm",
 }
 DECODER_LAYER = {
-    "own": "self_attn",
-    "around_own.norm": "self_attn_layer_norm",
-    "across": "encoder_attn",
-    "around_across.norm": "encoder_attn_layer_norm",
+    "self_attention": "self_attn",
+    "self_residual.norm": "self_attn_layer_norm",
+    "cross_attention": "encoder_attn",
+    "cross_residual.norm": "encoder_attn_layer_norm",
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
-    "around_feed_forward.norm": "final_layer_norm",
+    "feed_forward_residual.norm": "final_layer_norm",
 }
 
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from regard.base.errors import RunError, SettingsError
 from regard.base.shapes import Tensor
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.language_model import CausalTransformerSettings
-from regard.settings.read import validate
+from regard.settings.models import CausalTransformerSettings
+from regard.settings.recipe import validate
 from regard.text.byte_bpe import ByteBpeTokenizer
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -30,10 +30,10 @@ PARTS = {
     "projection": "lm_head",
 }
 LAYER_PARTS = {
-    "around_attention.norm": "ln_1",
+    "attention_residual.norm": "ln_1",
     "attention.projection": "attn.c_attn",
     "attention.output": "attn.c_proj",
-    "around_feed_forward.norm": "ln_2",
+    "feed_forward_residual.norm": "ln_2",
     "feed_forward.inner": "mlp.c_fc",
     "feed_forward.outer": "mlp.c_proj",
 }

@@ -26,9 +26,8 @@ from regard.models.translator import Translator
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
 from regard.recurrent.encoder import OneHot, RecurrentEncoder, share_recurrence
-from regard.settings.model import RecurrentSettings
-from regard.settings.suggest import require_known
-from regard.settings.transformer import TransformerSettings
+from regard.settings.models import RecurrentSettings, TransformerSettings
+from regard.settings.recipe import require_known
 from regard.transformer.decoder import DecoderLayer, TransformerDecoder
 from regard.transformer.encoder import ConvolutionalEncoder, ConvolutionalLayer, TransformerEncoder
 from regard.transformer.layers import (
@@ -116,22 +115,22 @@ class TransformerPlan:
     def _self_layer(self) -> SelfAttentionLayer:
         return SelfAttentionLayer(
             attention=self._self_attention(),
-            around_attention=self._around(),
+            attention_residual=self._residual(),
             feed_forward=self._feed_forward(),
-            around_feed_forward=self._around(),
+            feed_forward_residual=self._residual(),
         )
 
     def _decoder_layer(self) -> DecoderLayer:
         recurrent = self.decoder == "ssru"
         return DecoderLayer(
-            own=RecurrentUnit(self.model_dim) if recurrent else self._self_attention(),
-            around_own=self._around(),
-            across=MultiHeadAttention(
+            self_attention=RecurrentUnit(self.model_dim) if recurrent else self._self_attention(),
+            self_residual=self._residual(),
+            cross_attention=MultiHeadAttention(
                 model_dim=self.model_dim, heads=self.heads, dropout=self.attention_dropout
             ),
-            around_across=self._around(),
+            cross_residual=self._residual(),
             feed_forward=self._feed_forward(),
-            around_feed_forward=self._around(),
+            feed_forward_residual=self._residual(),
         )
 
     def _self_attention(self) -> MultiHeadAttention:
@@ -156,7 +155,7 @@ class TransformerPlan:
             dropout=self.activation_dropout,
         )
 
-    def _around(self) -> Residual:
+    def _residual(self) -> Residual:
         return Residual(
             self.model_dim,
             norm=self.norm,

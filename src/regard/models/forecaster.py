@@ -11,8 +11,8 @@ from regard.attention.pooling import POOLINGS, Pooling, SoftmaxPooling
 from regard.base.shapes import Float, Tensor
 from regard.models.inspection import Wire
 from regard.recurrent.cells import CELLS, RecurrentStack
-from regard.settings.forecast import ForecasterSettings
-from regard.settings.suggest import require_known
+from regard.settings.models import ForecasterSettings
+from regard.settings.recipe import require_known
 
 
 class Forecast(NamedTuple):

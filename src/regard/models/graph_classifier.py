@@ -19,8 +19,8 @@ from regard.attention.graph import (
     drop_features,
 )
 from regard.base.shapes import Float, Int, Tensor
-from regard.settings.graph import GraphModelSettings
-from regard.settings.suggest import require_known
+from regard.settings.models import GraphModelSettings
+from regard.settings.recipe import require_known
 
 
 class GraphConvolution(nn.Module):

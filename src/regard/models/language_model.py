@@ -16,10 +16,7 @@ from regard.compute.linear import Linear
 from regard.models.build import TransformerPlan
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
-from regard.settings.language_model import (
-    CausalTransformerSettings,
-    RecurrentLanguageModelSettings,
-)
+from regard.settings.models import CausalTransformerSettings, RecurrentLanguageModelSettings
 from regard.transformer.causal import CausalTransformer
 from regard.transformer.layers import SelfAttentionLayer
 

@@ -94,11 +94,11 @@ class Translator(nn.Module, Generic[State]):
         if not hasattr(decoder, "look"):
             raise RegardError("This model has no attention heads; only a Transformer has them.")
         if hasattr(encoder, "look"):
-            encoded, own = encoder.look(source, source_mask)
+            encoded, maps = encoder.look(source, source_mask)
         else:
-            encoded, own = self.encode(source, source_mask), None
-        target_maps, across = decoder.look(target, encoded)
-        return HeadMaps(encoder=own, decoder=target_maps, across=across)
+            encoded, maps = self.encode(source, source_mask), None
+        target_maps, cross = decoder.look(target, encoded)
+        return HeadMaps(encoder=maps, decoder=target_maps, cross=cross)
 
     @property
     def longest_target(self) -> int | None:

@@ -288,7 +288,7 @@ def _side(right: bool) -> str:
 FEWEST_LINKED = 3
 
 
-def write_report(path: Path, *, title: str, sections: Sequence[Section]) -> None:
+def write_page(path: Path, *, title: str, sections: Sequence[Section]) -> None:
     """Write the sections, in their order, as one self-contained HTML file."""
     write_bytes(path, report_html(title=title, sections=sections).encode("utf-8"))
 

@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
 from regard.scoring.bleu import Band, require_pairs, require_tokenizer
-from regard.settings.suggest import require_known
+from regard.settings.recipe import require_known
 
 SAMPLES = 1_000
 

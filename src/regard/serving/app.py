@@ -4,24 +4,99 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, Response
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from regard import __version__
 from regard.base.errors import RegardError
-from regard.serving import api_page, libretranslate, own_api
+from regard.serving import api as own_api
+from regard.serving import app as api_page
+from regard.serving import libretranslate
 from regard.serving.errors import ApiError, user_mistake
-from regard.serving.guard import INSIDE, Guard
-from regard.serving.limits import Keys
-from regard.serving.served import ServedModel
-from regard.serving.settings import ServerSettings
-from regard.serving.state import Server
+from regard.serving.limits import Keys, ServerSettings
+from regard.serving.middleware import INSIDE, Middleware
+from regard.serving.models import ServedModel
+from regard.serving.state import Server, server_of
+
+router = APIRouter(include_in_schema=False)
+
+STYLE = Path(__file__).parent / "api_page.css"
+
+
+@router.get("/docs")
+async def docs(request: Request) -> Response:
+    """Return all routes with what they take."""
+    return HTMLResponse(render(request.app.openapi()))
+
+
+@router.get("/docs.css")
+async def style() -> Response:
+    """Return how that page looks."""
+    return FileResponse(STYLE, media_type="text/css")
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    """Return the figures in Prometheus' format."""
+    return Response(server_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def render(api: dict[str, Any]) -> str:
+    """Return an OpenAPI description as a page."""
+    title = escape(api["info"]["title"])
+    routes = "".join(
+        _route(path, method.upper(), about)
+        for path, methods in api["paths"].items()
+        for method, about in methods.items()
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}: API</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="stylesheet" href="/docs.css"></head><body><main>'
+        f"<h1>{title}: API</h1><p>{escape(api['info'].get('description', ''))} "
+        'For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+        f"{routes}</main></body></html>"
+    )
+
+
+def _route(path: str, method: str, about: dict[str, Any]) -> str:
+    heading = f"<h2><span>{escape(method)}</span> {escape(path)}</h2>"
+    said = f"<p><b>{escape(about['summary'])}.</b> {escape(about['description'])}</p>"
+    content = about.get("requestBody", {}).get("content", {})
+    if not content:
+        return f"<section>{heading}{said}</section>"
+    schema = next(iter(content.values()))["schema"]
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td>"
+        f"<td>{_kind(field)}{'' if name in schema.get('required', ()) else ', optional'}</td>"
+        f"<td>{escape(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    forms = " or ".join(map(escape, content))
+    return (
+        f"<section>{heading}{said}<p>Body: {forms}.</p><div class=wide><table>"
+        f"<tr><th>field</th><th>type</th><th>meaning</th></tr>{rows}</table></div></section>"
+    )
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """Return the type of a field in words."""
+    if "enum" in field:
+        return " or ".join(escape(f'"{value}"') for value in field["enum"])
+    if "anyOf" in field:
+        kinds = [_kind(one) for one in field["anyOf"] if one.get("type") != "null"]
+        return " or ".join(kinds)
+    if field.get("type") == "array":
+        return f"list of {_kind(field['items'])}s"
+    return escape(str(field.get("type", "any")))
+
 
 PAGE = Path(__file__).parent / "page"
 # A browser asks whether a file has changed before it shows an old one: all must be of one version.
@@ -62,7 +137,7 @@ def create_app(
             expose_headers=["Retry-After"],
         )
     paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
-    app.add_middleware(Guard, metrics=server.metrics, routes=["/", "/openapi.json", *paths])
+    app.add_middleware(Middleware, metrics=server.metrics, routes=["/", "/openapi.json", *paths])
     return app
 
 

@@ -14,17 +14,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from regard.recipes.segments import linked
-from regard.recipes.translation import Translation
-from regard.serving.bodies import FORM, read_request, require_text
-from regard.serving.desk import Desk
-from regard.serving.detect import Guess
+from regard.documents.segments import linked
+from regard.serving.api import answered
+from regard.serving.batcher import Manner
 from regard.serving.errors import bad_request
-from regard.serving.gather import Manner
-from regard.serving.languages import Pair, language_name
-from regard.serving.patience import answered
+from regard.serving.languages import Guess, Pair, language_name
+from regard.serving.requests import FORM, Format, Prepared, prepare, read_request, require_text
 from regard.serving.state import Server, server_of
-from regard.serving.texts import Format, Prepared, prepare
+from regard.serving.worker import ModelWorker
+from regard.tasks.translation.results import Translation
 
 router = APIRouter()
 
@@ -152,7 +150,9 @@ def _require_served(texts: Sequence[str], alternatives: int, server: Server) -> 
         require_text(text)
 
 
-async def _translate(desk: Desk, texts: Sequence[str], asked: TranslateRequest) -> list[list[str]]:
+async def _translate(
+    desk: ModelWorker, texts: Sequence[str], asked: TranslateRequest
+) -> list[list[str]]:
     """Return for each text its translation and the alternatives to it."""
 
     def split() -> list[Prepared]:

@@ -1,4 +1,4 @@
-"""What all routes share: the models at work, the settings, the doorkeeper and the counters."""
+"""What all routes share: the models at work, the settings, the rate limiter and the counters."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from regard.serving.desk import Desk
-from regard.serving.detect import Detector
 from regard.serving.errors import ApiError, bad_request
-from regard.serving.languages import Pair, language_name
-from regard.serving.limits import Doorkeeper, Keys
-from regard.serving.metrics import Metrics
-from regard.serving.served import ServedModel
-from regard.serving.settings import ServerSettings
+from regard.serving.languages import Detector, Pair, language_name
+from regard.serving.limits import Keys, RateLimiter, ServerSettings
+from regard.serving.middleware import Metrics
+from regard.serving.models import ServedModel
+from regard.serving.worker import ModelWorker
 
 
 @dataclass(frozen=True)
@@ -22,9 +20,9 @@ class Server:
     """One server with its models, in the order in which they were given."""
 
     settings: ServerSettings
-    desks: list[Desk]
+    desks: list[ModelWorker]
     detector: Detector
-    doorkeeper: Doorkeeper
+    doorkeeper: RateLimiter
     metrics: Metrics
 
     @classmethod
@@ -35,18 +33,18 @@ class Server:
         metrics = Metrics()
         desks = []
         for model in models:
-            desk = Desk(model, settings, watch=metrics.batch_counter(model.name))
+            desk = ModelWorker(model, settings, watch=metrics.batch_counter(model.name))
             metrics.watch_queue(model.name, lambda desk=desk: desk.gatherer.waiting)  # type: ignore[misc]
             desks.append(desk)
         return cls(
             settings=settings,
             desks=desks,
             detector=Detector([model.pair.source for model in models]),
-            doorkeeper=Doorkeeper(keys=keys, requests_per_minute=settings.requests_per_minute),
+            doorkeeper=RateLimiter(keys=keys, requests_per_minute=settings.requests_per_minute),
             metrics=metrics,
         )
 
-    def named(self, name: str | None) -> Desk:
+    def named(self, name: str | None) -> ModelWorker:
         """Return the model of this name; the first one if none is named."""
         for desk in self.desks:
             if name is None or desk.model.name == name:
@@ -54,7 +52,7 @@ class Server:
         known = ", ".join(desk.model.name for desk in self.desks)
         raise ApiError(404, f"There is no model {name!r}; there are: {known}.")
 
-    def between(self, pair: Pair) -> Desk:
+    def between(self, pair: Pair) -> ModelWorker:
         """Return the first model for two languages."""
         for desk in self.desks:
             if desk.model.pair == pair:

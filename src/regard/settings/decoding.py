@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from regard.settings.schema import Settings
+from regard.settings.recipe import Settings
 
 
 class DecodingSettings(Settings):

@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import nn
@@ -24,7 +24,7 @@ from regard.training.checkpoint import (
     replaced,
 )
 from regard.training.losses import LossSum
-from regard.training.progress import Done, Observer, Progress
+from regard.training.progress import Done, Observer, Position, Progress
 from regard.training.update import Counted, Sharing, gradients, update
 
 # Each takes the share of the training that is done (0 to 1), the step and the warm-up, and returns
@@ -58,21 +58,6 @@ class TrainingBatch(Counted, Protocol):
 AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
 
 
-@runtime_checkable
-class Position(Protocol):
-    """A place in the order of batches."""
-
-    @property
-    def epoch(self) -> int:
-        """Return how many times all examples were seen."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """Return how many batches of the epoch were taken."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """When to stop, validate and save."""
@@ -97,67 +82,71 @@ class Validation:
     value: float
 
 
-def fit(
-    *,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    loss_sum: Callable[[AnyBatch], LossSum],
-    batches_from: Callable[[int, int], Iterator[tuple[Position, AnyBatch]]],
-    learning_rate: Callable[[int, float], float],
-    validate: Callable[[], Validation],
-    store: CheckpointStore,
-    limits: Limits,
-    observer: Observer,
-    clip: float = 1.0,
-    accumulate: int = 1,
-    moving: MovingAverage | None = None,
-    average: CheckpointAverage | None = None,
-    judge: Callable[[], Validation] | None = None,
-    sharing: Sharing[AnyBatch] | None = None,
-    done: Done | None = None,
-) -> Progress:
-    """Train until a limit is reached, from the newest checkpoint if there is one.
+@dataclass(frozen=True, kw_only=True)
+class Objective(Generic[AnyBatch]):
+    """What is learned: the loss of a batch, the batches from any place on, and the validation."""
 
-    A moving average is validated and kept in the model's place. An average of checkpoints is made
-    at the end, and kept if it validates at least as well as the best model; where there is a
-    `judge`, that one decides between the two, say with a search too slow for every validation.
-    With `sharing` several processes compute the gradients. `done` is kept up to date.
-    """
-    done = Done() if done is None else done
+    loss_sum: Callable[[AnyBatch], LossSum]
+    batches_from: Callable[[int, int], Iterator[tuple[Position, AnyBatch]]]
+    validate: Callable[[], Validation]
+    final_validate: Callable[[], Validation] | None = None
+    """Decides between the best model and the average, say with a search too slow for the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimisation(Generic[AnyBatch]):
+    """How it is learned: the optimiser, its learning rate, averages, and worker processes."""
+
+    optimizer: torch.optim.Optimizer
+    learning_rate: Callable[[int, float], float]
+    clip: float = 1.0
+    accumulate: int = 1
+    moving: MovingAverage | None = None
+    """A moving average, which is validated and kept in the model's place."""
+    average: CheckpointAverage | None = None
+    """An average of checkpoints, made at the end and kept if it validates at least as well."""
+    sharing: Sharing[AnyBatch] | None = None
+    """How several processes share the gradients of a batch."""
+    done: Done = field(default_factory=Done)
+    """Kept up to date for what ends before the training does."""
+
+
+def fit(
+    model: nn.Module,
+    objective: Objective[AnyBatch],
+    optimisation: Optimisation[AnyBatch],
+    *,
+    limits: Limits,
+    store: CheckpointStore,
+    observer: Observer,
+) -> Progress:
+    """Train until a limit is reached, from the newest checkpoint if there is one."""
     keep_memory()
-    store.follow(moving)
+    store.follow(optimisation.moving)
+    optimizer, average = optimisation.optimizer, optimisation.average
     progress = store.restore(model, optimizer)
-    batches = batches_from(progress.epoch, progress.batch)
+    batches = objective.batches_from(progress.epoch, progress.batch)
     parameters = [p for p in model.parameters() if p.requires_grad]
     began = time.monotonic() - progress.seconds
     all_threads = torch.get_num_threads()
 
     model.train()
-    with gradients(loss_sum, parameters, sharing) as add_gradient:
+    with gradients(objective.loss_sum, parameters, optimisation.sharing) as add_gradient:
         while (reason := _reason_to_stop(progress, limits)) is None:
             model.train()
-            done.share = limits.done(progress)
-            taken = list(islice(batches, accumulate))
-            rate = learning_rate(progress.step + 1, done.share)
-            for group in optimizer.param_groups:
-                group["lr"] = rate * group.get("rate_share", 1.0)
+            optimisation.done.share = limits.done(progress)
+            taken = list(islice(batches, optimisation.accumulate))
+            rate = _set_learning_rate(optimisation, progress)
             result = update(
                 [batch for _, batch in taken],
                 add_gradient=add_gradient,
                 parameters=parameters,
                 optimizer=optimizer,
-                clip=clip,
+                clip=optimisation.clip,
             )
-            if moving is not None:
-                moving.update(progress.step + 1)
-            position = taken[-1][0]
-            progress = replace(
-                progress,
-                step=progress.step + 1,
-                epoch=position.epoch,
-                batch=position.batch,
-                seconds=time.monotonic() - began,
-            )
+            if optimisation.moving is not None:
+                optimisation.moving.update(progress.step + 1)
+            progress = progress.moved(to=taken[-1][0], seconds=time.monotonic() - began)
             padding = sum(batch.padding_share for _, batch in taken) / len(taken)
             observer.updated(progress, result, {"learning_rate": rate, "padding": padding})
 
@@ -165,14 +154,14 @@ def fit(
             if last or progress.step % limits.validate_every == 0:
                 with using_threads(all_threads):
                     progress = _validated(
-                        model, progress, validate, store, observer, moving, average
+                        model, progress, objective.validate, store, observer, optimisation
                     )
             last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
             if last or progress.step % limits.checkpoint_every == 0:
                 store.save(model, optimizer, progress)
 
     if average is not None:
-        better = _averaged(model, progress, validate, store, average, judge)
+        better = _averaged(model, progress, objective, store, average)
         if better is not None:
             # The checkpoint knows the new mark, so that a longer training has to reach it.
             progress = better
@@ -182,16 +171,24 @@ def fit(
     return progress
 
 
+def _set_learning_rate(optimisation: Optimisation[Any], progress: Progress) -> float:
+    """Set the learning rate of the next update and return it."""
+    rate = optimisation.learning_rate(progress.step + 1, optimisation.done.share)
+    for group in optimisation.optimizer.param_groups:
+        group["lr"] = rate * group.get("rate_share", 1.0)
+    return rate
+
+
 def _validated(
     model: nn.Module,
     progress: Progress,
     validate: Callable[[], Validation],
     store: CheckpointStore,
     observer: Observer,
-    moving: MovingAverage | None,
-    average: CheckpointAverage | None,
+    optimisation: Optimisation[Any],
 ) -> Progress:
     """Validate, and keep the model if it is the best so far or one of the best."""
+    moving, average = optimisation.moving, optimisation.average
     model.eval()
     with replaced(model, moving.weights) if moving else nullcontext():
         with torch.no_grad():
@@ -208,24 +205,24 @@ def _validated(
 def _averaged(
     model: nn.Module,
     progress: Progress,
-    validate: Callable[[], Validation],
+    objective: Objective[Any],
     store: CheckpointStore,
     average: CheckpointAverage,
-    judge: Callable[[], Validation] | None,
 ) -> Progress | None:
     """Validate the mean of checkpoints; keep it and return its progress if it is the best."""
+    final_validate = objective.final_validate
     folders = store.candidates() if average.of == "best" else store.folders()[-average.count :]
     if len(folders) < average.count:
         return None
     model.eval()
     best = math.inf if progress.best_value is None else progress.best_value
-    if judge is not None and store.best.is_dir():
+    if final_validate is not None and store.best.is_dir():
         with replaced(model, read_weights(model, store.best)), torch.no_grad():
-            best = judge().value
+            best = final_validate().value
     with replaced(model, mean_of(read_weights(model, folder) for folder in folders)):
         with torch.no_grad():
-            found = validate()
-            value = found.value if judge is None else judge().value
+            found = objective.validate()
+            value = found.value if final_validate is None else final_validate().value
         if not value <= best:
             return None
         progress = replace(progress, best_value=found.value, best_step=progress.step)

@@ -13,6 +13,21 @@ from regard.base.errors import SettingsError
 from regard.training.update import UpdateResult
 
 
+@runtime_checkable
+class Position(Protocol):
+    """A place in the order of batches."""
+
+    @property
+    def epoch(self) -> int:
+        """Return how many times all examples were seen."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """Return how many batches of the epoch were taken."""
+        ...
+
+
 @dataclass(frozen=True)
 class Progress:
     """Everything but weights and random state that a training needs in order to continue."""
@@ -28,6 +43,10 @@ class Progress:
     def to_json(self) -> dict[str, Any]:
         """Return plain values for a JSON file."""
         return asdict(self)
+
+    def moved(self, *, to: Position, seconds: float) -> Progress:
+        """Return the progress after one more update, up to this place."""
+        return replace(self, step=self.step + 1, epoch=to.epoch, batch=to.batch, seconds=seconds)
 
     def judged(self, value: float) -> Progress:
         """Return the progress after a validation of this value; lower is better."""

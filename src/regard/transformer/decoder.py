@@ -1,4 +1,4 @@
-"""The Transformer's decoder: masked self-attention (or SSRU), attention across, feed-forward.
+"""The Transformer's decoder: masked self-attention (or SSRU), cross-attention, feed-forward.
 
 All that a next step needs is in the state: the keys and values of every layer, for the target read
 so far and for the source. Many symbols at once or one at a time give the same features.
@@ -61,9 +61,9 @@ def cross_attend(
     rows, target, _ = inputs.shape
     sentences = memory.keys.shape[0]
     if rows == sentences:
-        return attention.across(inputs, memory, penalties, with_weights=with_weights)
+        return attention.cross(inputs, memory, penalties, with_weights=with_weights)
     together = inputs.reshape(sentences, rows // sentences * target, -1)
-    context, weights = attention.across(together, memory, penalties, with_weights=with_weights)
+    context, weights = attention.cross(together, memory, penalties, with_weights=with_weights)
     if weights is not None:
         heads, source = weights.shape[1], weights.shape[3]
         weights = weights.view(sentences, heads, -1, target, source).transpose(1, 2).flatten(0, 1)
@@ -89,8 +89,8 @@ class LayerOutput(NamedTuple):
 
     features: Float[Tensor, "batch target model_dim"]
     past: LayerPast
-    own_weights: Float[Tensor, "batch heads target target"] | None
-    across_weights: Float[Tensor, "batch heads target source"] | None
+    self_weights: Float[Tensor, "batch heads target target"] | None
+    cross_weights: Float[Tensor, "batch heads target source"] | None
 
 
 class DecoderLayer(nn.Module):
@@ -99,20 +99,20 @@ class DecoderLayer(nn.Module):
     def __init__(
         self,
         *,
-        own: MultiHeadAttention | RecurrentUnit,
-        around_own: Residual,
-        across: MultiHeadAttention,
-        around_across: Residual,
+        self_attention: MultiHeadAttention | RecurrentUnit,
+        self_residual: Residual,
+        cross_attention: MultiHeadAttention,
+        cross_residual: Residual,
         feed_forward: FeedForward,
-        around_feed_forward: Residual,
+        feed_forward_residual: Residual,
     ):
         super().__init__()
-        self.own = own
-        self.around_own = around_own
-        self.across = across
-        self.around_across = around_across
+        self.self_attention = self_attention
+        self.self_residual = self_residual
+        self.cross_attention = cross_attention
+        self.cross_residual = cross_residual
         self.feed_forward = feed_forward
-        self.around_feed_forward = around_feed_forward
+        self.feed_forward_residual = feed_forward_residual
 
     def forward(
         self,
@@ -123,31 +123,31 @@ class DecoderLayer(nn.Module):
         *,
         past: LayerPast | None,
         start: int,
-        with_own: bool = False,
-        with_across: bool = False,
+        with_self: bool = False,
+        with_cross: bool = False,
     ) -> LayerOutput:
         """Read target positions that follow those in `past`."""
-        inputs = self.around_own.enter(features)
-        own_weights = None
+        inputs = self.self_residual.enter(features)
+        self_weights = None
         after: LayerPast
-        if isinstance(self.own, RecurrentUnit):
-            change, after = self.own(inputs, past)
+        if isinstance(self.self_attention, RecurrentUnit):
+            change, after = self.self_attention(inputs, past)
         else:
-            (change, own_weights), after = self.own(
-                inputs, sight, past=past, start=start, with_weights=with_own
+            (change, self_weights), after = self.self_attention(
+                inputs, sight, past=past, start=start, with_weights=with_self
             )
-        features = self.around_own.leave(features, change)
-        change, across_weights = cross_attend(
-            self.across,
-            self.around_across.enter(features),
+        features = self.self_residual.leave(features, change)
+        change, cross_weights = cross_attend(
+            self.cross_attention,
+            self.cross_residual.enter(features),
             memory,
             penalties,
-            with_weights=with_across,
+            with_weights=with_cross,
         )
-        features = self.around_across.leave(features, change)
-        change = self.feed_forward(self.around_feed_forward.enter(features))
-        features = self.around_feed_forward.leave(features, change)
-        return LayerOutput(features, after, own_weights, across_weights)
+        features = self.cross_residual.leave(features, change)
+        change = self.feed_forward(self.feed_forward_residual.enter(features))
+        features = self.feed_forward_residual.leave(features, change)
+        return LayerOutput(features, after, self_weights, cross_weights)
 
 
 class TransformerDecoder(nn.Module):
@@ -186,7 +186,7 @@ class TransformerDecoder(nn.Module):
         """Project the source once for every layer."""
         return DecoderState(
             past=(),
-            memory=tuple(layer.across.memory(encoded.memory) for layer in self._layers()),
+            memory=tuple(layer.cross_attention.memory(encoded.memory) for layer in self._layers()),
             penalties=memory_penalties(encoded.mask, dtype=encoded.memory.dtype),
             read=0,
         )
@@ -200,8 +200,8 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Output, DecoderState]:
         """Read target symbols, one or many at once; return the features that predict the next."""
         wanted = {self.alignment_layer} if with_weights else set()
-        features, outputs = self._read(tokens, state, with_across=wanted)
-        weights = outputs[self.alignment_layer].across_weights
+        features, outputs = self._read(tokens, state, with_cross=wanted)
+        weights = outputs[self.alignment_layer].cross_weights
         attention = None if weights is None else weights.mean(dim=1)
         after = state._replace(
             past=tuple(output.past for output in outputs), read=state.read + tokens.shape[1]
@@ -216,10 +216,10 @@ class TransformerDecoder(nn.Module):
     ]:
         """Return the weights of every layer and head: over the target (SSRU: none), and across."""
         every = set(range(len(self.layers)))
-        _, outputs = self._read(tokens, self.start(encoded), with_across=every, with_own=True)
-        own = [output.own_weights for output in outputs if output.own_weights is not None]
-        across = [output.across_weights for output in outputs if output.across_weights is not None]
-        return (torch.stack(own) if own else None), torch.stack(across)
+        _, outputs = self._read(tokens, self.start(encoded), with_cross=every, with_self=True)
+        among = [output.self_weights for output in outputs if output.self_weights is not None]
+        cross = [output.cross_weights for output in outputs if output.cross_weights is not None]
+        return (torch.stack(among) if among else None), torch.stack(cross)
 
     def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
         """Return the state of these rows of the batch, in this order."""
@@ -243,8 +243,8 @@ class TransformerDecoder(nn.Module):
         tokens: Tensor,
         state: DecoderState,
         *,
-        with_across: set[int],
-        with_own: bool = False,
+        with_cross: set[int],
+        with_self: bool = False,
     ) -> tuple[Tensor, list[LayerOutput]]:
         features = self.embedded(tokens, start=state.read)
         sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
@@ -257,8 +257,8 @@ class TransformerDecoder(nn.Module):
                 state.penalties,
                 past=state.past[number] if state.past else None,
                 start=state.read,
-                with_own=with_own,
-                with_across=number in with_across,
+                with_self=with_self,
+                with_cross=number in with_cross,
             )
             features = output.features
             outputs.append(output)

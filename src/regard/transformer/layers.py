@@ -161,15 +161,15 @@ class SelfAttentionLayer(nn.Module):
         self,
         *,
         attention: MultiHeadAttention,
-        around_attention: Residual,
+        attention_residual: Residual,
         feed_forward: FeedForward,
-        around_feed_forward: Residual,
+        feed_forward_residual: Residual,
     ):
         super().__init__()
         self.attention = attention
-        self.around_attention = around_attention
+        self.attention_residual = attention_residual
         self.feed_forward = feed_forward
-        self.around_feed_forward = around_feed_forward
+        self.feed_forward_residual = feed_forward_residual
 
     def forward(
         self,
@@ -186,15 +186,15 @@ class SelfAttentionLayer(nn.Module):
     ]:
         """Read positions that follow those in `past`; return features, past and weights."""
         (change, weights), after = self.attention(
-            self.around_attention.enter(features),
+            self.attention_residual.enter(features),
             sight,
             past=past,
             start=start,
             with_weights=with_weights,
         )
-        features = self.around_attention.leave(features, change)
-        change = self.feed_forward(self.around_feed_forward.enter(features))
-        return self.around_feed_forward.leave(features, change), after, weights
+        features = self.attention_residual.leave(features, change)
+        change = self.feed_forward(self.feed_forward_residual.enter(features))
+        return self.feed_forward_residual.leave(features, change), after, weights
 
 
 def recompute_layers(model: nn.Module) -> None:

@@ -61,7 +61,7 @@ def test_pieces_are_merged_as_the_scores_merge_them(module, rows, columns):
             "q": some.text(some.characters(exclude_categories=["Cs"])),
             "model": some.text("ab-&=#+% ü"),
             "with": some.text("ab-&=#+% ü"),
-            "view": some.sampled_from(["across", "encoder", "decoder"]),
+            "view": some.sampled_from(["cross", "encoder", "decoder"]),
             "layer": some.sampled_from(["", "mean", "0", "12"]),
             "head": some.sampled_from(["mean", "0", "12"]),
             "pieces": some.sampled_from(["", "yes", "no"]),

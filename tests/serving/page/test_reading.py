@@ -142,7 +142,7 @@ def test_layer_head_and_view_can_be_changed(visit, attend):
     screen.target().nth(1).hover()
     read = answer["decoder"][1][0][1][1:]  # the first column is the beginning mark
     assert screen.lit(screen.target())[: len(read)] == pytest.approx(read, abs=2e-4)
-    screen.choice("view").select_option("across")
+    screen.choice("view").select_option("cross")
     screen.choice("layer").select_option("mean")
     mean = np.mean(answer["cross"], axis=0)
     assert lit_by(first) == pytest.approx(mean[0][0].tolist(), abs=2e-4)

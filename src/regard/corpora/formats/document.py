@@ -9,7 +9,7 @@ from pathlib import Path
 
 from regard.base.errors import DataError
 from regard.corpora.formats.inline import Tag
-from regard.settings.suggest import suggestion
+from regard.settings.recipe import suggestion
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Document, Segment
-from regard.settings.suggest import suggestion
+from regard.settings.recipe import suggestion
 
 SPACE = " \t\r\n"
 DECODER = json.JSONDecoder()

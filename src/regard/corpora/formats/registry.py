@@ -15,7 +15,7 @@ from regard.corpora.formats.srt import read_srt
 from regard.corpora.formats.tmx import read_tmx, tmx_pairs
 from regard.corpora.formats.xliff import read_xliff, xliff_pairs
 from regard.corpora.lines import open_text, read_lines, reading
-from regard.settings.suggest import require_known
+from regard.settings.recipe import require_known
 
 # Read line by line, at any size; all others are read as a whole.
 LINE_FORMATS = ("lines", "tsv", "jsonl")

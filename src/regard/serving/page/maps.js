@@ -14,13 +14,13 @@ const MARKS = { "</s>": "end", "<s>": "start" };
 
 /** The views that an answer has something for. */
 export function viewsOf(answer) {
-  const has = { across: answer.cross ?? answer.mean, encoder: answer.encoder, decoder: answer.decoder };
+  const has = { cross: answer.cross ?? answer.mean, encoder: answer.encoder, decoder: answer.decoder };
   return Object.keys(has).filter((view) => has[view]);
 }
 
 /** The layers of a view, each a list of heads, each a map of pieces. */
 export function layersOf(answer, view) {
-  if (view === "across") return answer.cross ?? (answer.mean ? [[answer.mean]] : []);
+  if (view === "cross") return answer.cross ?? (answer.mean ? [[answer.mean]] : []);
   return answer[view] ?? [];
 }
 

@@ -5,7 +5,7 @@
  * @property {string} q  the sentence
  * @property {string} model  name of the model; "" is the first
  * @property {string} with  name of the model beside it; "" is none
- * @property {string} view  "across", "encoder" or "decoder"
+ * @property {string} view  "cross", "encoder" or "decoder"
  * @property {string} layer  a number from 0 as everywhere in Regard, "mean", or "" for the last
  * @property {string} head  a number from 0, or "mean"
  * @property {string} pieces  "yes", "no", or "" for what suits the sentence
@@ -15,12 +15,12 @@
 
 /** @type {State} */
 export const DEFAULTS = Object.freeze({
-  q: "", model: "", with: "", view: "across", layer: "", head: "mean", pieces: "",
+  q: "", model: "", with: "", view: "cross", layer: "", head: "mean", pieces: "",
   force: "", forceWith: "",
 });
 
 const VALID = {
-  view: /^(across|encoder|decoder)$/,
+  view: /^(cross|encoder|decoder)$/,
   layer: /^(|mean|\d{1,3})$/,
   head: /^(mean|\d{1,3})$/,
   pieces: /^(|yes|no)$/,

@@ -5,7 +5,7 @@ import { element } from "./element.js";
 import { layersOf, placeOf, suitsPieces, viewsOf } from "./maps.js";
 
 const VIEWS = {
-  across: "Translation to source",
+  cross: "Translation to source",
   encoder: "Within the source",
   decoder: "Within the translation",
 };

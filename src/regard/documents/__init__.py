@@ -1,0 +1,1 @@
+"""Files of any size and format through a translator."""

@@ -1,0 +1,1 @@
+"""Run folders: opened, resumed, shown, described; and the recipes that ship with the program."""

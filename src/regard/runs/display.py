@@ -1,0 +1,195 @@
+"""What is shown while a run trains: a live line on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Timer
+from types import TracebackType
+from typing import Protocol, TypeVar, runtime_checkable
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from regard.training.loop import Limits
+from regard.training.progress import Observer, Observers
+from regard.training.progress import Progress as TrainingProgress
+from regard.training.update import UpdateResult
+
+SECONDS_BETWEEN_LINES = 10.0  # in a log
+SECONDS_WORTH_A_LINE = 2.0
+
+Line = TypeVar("Line", bound="LiveLine")
+
+
+class LiveLine:
+    """Shows a bar while it is entered; what is done and the facts beside it are the heirs' work."""
+
+    def __init__(self, console: Console, title: str):
+        self._console = console
+        self._bar = Progress(
+            TextColumn(f"[bold]{title}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=1.0, facts="")
+
+    def __enter__(self: Line) -> Line:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class TrainingDisplay(LiveLine):
+    """Shows tokens a second, loss, padding share, validation and the time that is left."""
+
+    def __init__(self, console: Console, limits: Limits, *, title: str, unit: str = "tokens"):
+        super().__init__(console, title)
+        self._unit = unit
+        self._limits = limits
+        self._recent: deque[tuple[float, int]] = deque(maxlen=50)
+        self._last_line = time.monotonic()
+        self._valid = ""
+
+    def updated(
+        self, progress: TrainingProgress, result: UpdateResult, facts: Mapping[str, float]
+    ) -> None:
+        """Show one update."""
+        self._recent.append((progress.seconds, result.tokens))
+        done = max(1e-9, self._limits.done(progress))
+        left = progress.seconds * (1 - done) / done
+        line = (
+            f"step {progress.step:>5}  loss {result.loss:.4g}  "
+            f"{self._speed():>6,.0f} {self._unit}/s  "
+            f"padding {facts['padding']:.1%}  ETA {int(left) // 60}:{int(left) % 60:02d}"
+            f"{self._valid}"
+        )
+        self._bar.update(self._task, completed=done, facts=line)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._print(line)
+
+    def validated(self, progress: TrainingProgress, metrics: Mapping[str, float]) -> None:
+        """Show one validation."""
+        self._valid = "  " + "  ".join(f"valid {name} {v:.3g}" for name, v in metrics.items())
+        star = "  (best so far)" if progress.best_step == progress.step else ""
+        self._print(f"step {progress.step:>5}{self._valid}{star}")
+
+    def finished(self, progress: TrainingProgress, reason: str) -> None:
+        """Say why it is over."""
+        self._print(f"stopped after {progress.seconds:.0f} s: {reason}")
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+    def _speed(self) -> float:
+        """Return target tokens a second over the last updates."""
+        (first, _), (last, _) = self._recent[0], self._recent[-1]
+        tokens = sum(tokens for _, tokens in list(self._recent)[1:])
+        return tokens / (last - first) if last > first else 0.0
+
+
+class QuietDisplay(TrainingDisplay):
+    """Shows how a training ended but not every validation: full-batch training has thousands."""
+
+    def validated(self, progress: TrainingProgress, metrics: Mapping[str, float]) -> None:
+        """Show nothing."""
+
+
+@runtime_checkable
+class Display(Protocol):
+    """What a training is told to show: a console, a notebook, nothing."""
+
+    def waiting(self, message: str) -> AbstractContextManager[None]:
+        """Show that something of unknown length is going on."""
+        ...
+
+    def training(
+        self, limits: Limits, *, title: str, unit: str = "tokens", quiet: bool = False
+    ) -> AbstractContextManager[Observer]:
+        """Return an observer that is shown while entered; a quiet one leaves validations out."""
+        ...
+
+    def note(self, line: str) -> None:
+        """Show a line of plain text."""
+        ...
+
+
+class ConsoleDisplay:
+    """Shows everything on a console, standard error by default."""
+
+    def __init__(self, console: Console | None = None):
+        self.console = Console(stderr=True) if console is None else console
+
+    def waiting(self, message: str) -> AbstractContextManager[None]:
+        """Show a spinner on a terminal; a log hears of it only if it takes long."""
+        return waiting(self.console, message)
+
+    def training(
+        self, limits: Limits, *, title: str, unit: str = "tokens", quiet: bool = False
+    ) -> AbstractContextManager[Observer]:
+        """Return a live line."""
+        kind = QuietDisplay if quiet else TrainingDisplay
+        return kind(self.console, limits, title=title, unit=unit)
+
+    def note(self, line: str) -> None:
+        """Print the line as it is."""
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class SilentDisplay:
+    """Shows nothing."""
+
+    def waiting(self, message: str) -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
+    def training(
+        self, limits: Limits, *, title: str, unit: str = "tokens", quiet: bool = False
+    ) -> AbstractContextManager[Observer]:
+        """Return an observer of nothing."""
+        return nullcontext(Observers([]))
+
+    def note(self, line: str) -> None:
+        """Do nothing."""
+
+
+def display_of(progress: bool | Display) -> Display:
+    """Return what shows a training: a display that is given, the console, or nothing."""
+    if isinstance(progress, bool):
+        return ConsoleDisplay() if progress else SilentDisplay()
+    return progress
+
+
+@contextmanager
+def waiting(console: Console, message: str) -> Iterator[None]:
+    """Show that something of unknown length is going on; a log hears of it only if it is long."""
+    if console.is_terminal:
+        with console.status(message):
+            yield
+        return
+    notice = Timer(SECONDS_WORTH_A_LINE, console.print, [message], {"highlight": False})
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()

@@ -1,0 +1,268 @@
+"""A run: a folder that is complete in itself.
+
+recipe.toml        how it was made
+source.*, target.* the tokenizers, as plain files
+metrics.jsonl      the course of the training
+checkpoints/       to continue from
+best/              the weights that validation chose
+test.json          scores on the test part, with their signatures
+report.html        all of it as pictures
+examples.txt       a few sentences to try it with
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from regard.base.errors import RegardError, RunError, SettingsError
+from regard.base.protocols import Tokenizer
+from regard.settings.recipe import (
+    AnyRecipe,
+    Recipe,
+    read_table,
+    recipe_text,
+    require_task,
+    validate,
+)
+from regard.text.tokenizers import load_tokenizer
+from regard.training.checkpoint import CheckpointStore, read_state
+from regard.training.loop import Limits
+from regard.training.progress import MetricsLog, TensorBoardLog
+
+RECIPE = "recipe.toml"
+
+
+class Run:
+    """The files of one run."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @staticmethod
+    def require_free(folder: Path) -> None:
+        """Refuse a folder in which something would be overwritten."""
+        if folder.exists() and not folder.is_dir():
+            raise RunError(f"{folder} is a file; choose another folder with --out.")
+        if (folder / RECIPE).exists():
+            raise RunError(
+                f"{folder} already holds a run: continue it with --resume, or choose another "
+                "folder with --out."
+            )
+        if folder.exists() and any(folder.iterdir()):
+            raise RunError(f"{folder} is not empty; choose another folder with --out.")
+
+    @classmethod
+    def create(cls, folder: Path, recipe: Recipe) -> Run:
+        """Start a run in a new or empty folder; what is there is never overwritten."""
+        cls.require_free(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
+        return cls(folder)
+
+    def discard(self) -> None:
+        """Remove a run that has no checkpoint yet, so that its folder can be used again."""
+        if not (self.folder / "checkpoints").exists():
+            shutil.rmtree(self.folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """Open a run that exists."""
+        if not folder.is_dir():
+            raise RunError(f"There is no run at {folder}: no such folder.")
+        if not (folder / RECIPE).is_file():
+            raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
+        return cls(folder)
+
+    def recipe(self, kind: type[AnyRecipe]) -> AnyRecipe:
+        """Return the recipe that the run was made with, which must be of this kind."""
+        require_task(self.task, kind)
+        return validate(self.table, kind, origin=str(self.folder / RECIPE))
+
+    @property
+    def task(self) -> str:
+        """What the run was trained for."""
+        return str(self.table.get("task", "translate"))
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The settings of the run as plain values, not validated."""
+        return read_table(self.folder / RECIPE)
+
+    def rewrite(self, recipe: Recipe) -> None:
+        """Record the recipe that a resumed training or a tuned search goes on with."""
+        (self.folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: what was trained, how it learned and what the test found."""
+        from regard.runs.history import run_html
+
+        return run_html(self)
+
+    @property
+    def metrics(self) -> Path:
+        """The course of the training, a line of JSON a row."""
+        return self.folder / "metrics.jsonl"
+
+    def has_tokenizers(self) -> bool:
+        """Return whether both tokenizers were written."""
+        return all((self.folder / f"{side}.json").is_file() for side in ("source", "target"))
+
+    def save_tokenizers(self, source: Tokenizer, target: Tokenizer) -> None:
+        """Write both tokenizers; the source's last file is written last, as a sign of both."""
+        target.save(self.folder, "target")
+        source.save(self.folder, "source")
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Return the source and the target tokenizer."""
+        return load_tokenizer(self.folder, "source"), load_tokenizer(self.folder, "target")
+
+    def weights(self) -> Path:
+        """Return the folder of the weights to use: the best, or else the newest checkpoint."""
+        newest = sorted((self.folder / "checkpoints").glob("step-*"))[-1:]
+        for folder in (self.folder / "best", *newest):
+            if folder.is_dir():
+                return folder
+        raise RunError(
+            f"{self.folder} has no weights yet: its training was stopped before the first "
+            "checkpoint. Continue it with --resume."
+        )
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A finished training of any task: its run and its best model."""
+
+    run: Run
+    model: Any
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.run.folder / "report.html"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where everything is, and the results, as plain values."""
+        return {"run": str(self.run.folder), "report": str(self.report)}
+
+    def lines(self) -> list[str]:
+        """Return the results as a person reads them."""
+        return [f"Run: {self.run.folder}   report: {self.report}"]
+
+    def _repr_html_(self) -> str:
+        return self.run._repr_html_()
+
+
+# A resumed training may get other limits and be decoded otherwise; the rest is what is trained.
+MAY_CHANGE = {"title", "training", "decoding"}
+PACKAGES = ("regard", "torch", "sentencepiece", "safetensors")
+
+
+@runtime_checkable
+class LimitSettings(Protocol):
+    """The part of a task's training settings that says when to stop, validate and save."""
+
+    @property
+    def steps(self) -> int: ...  # noqa: D102
+
+    @property
+    def minutes(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def patience(self) -> int | None: ...  # noqa: D102
+
+    @property
+    def validate_every(self) -> int: ...  # noqa: D102
+
+    @property
+    def checkpoint_every(self) -> int: ...  # noqa: D102
+
+
+def limits_of(settings: LimitSettings) -> Limits:
+    """Return when to stop, validate and save."""
+    return Limits(
+        steps=settings.steps,
+        minutes=settings.minutes,
+        patience=settings.patience,
+        validate_every=settings.validate_every,
+        checkpoint_every=settings.checkpoint_every,
+    )
+
+
+def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
+    """Return a new run, or with `resume` the one that is there, if it trains the same thing."""
+    if not resume:
+        return Run.create(folder, recipe)
+    run = Run.open(folder)
+    before = run.recipe(type(recipe))
+    for part in type(recipe).model_fields.keys() - MAY_CHANGE:
+        if getattr(before, part) != getattr(recipe, part):
+            raise SettingsError(
+                f"The settings under {part!r} differ from those of the run at {folder}: "
+                "a resumed training keeps them. Train into another folder to change them."
+            )
+    was, wanted = (_optimizer(one) for one in (before, recipe))
+    if was != wanted:
+        raise SettingsError(
+            f"The run at {folder} has training.optimizer = {was!r}, whose memory is of no use to "
+            f"{wanted!r}. Resume it with --set training.optimizer={was}."
+        )
+    run.rewrite(recipe)
+    return run
+
+
+def _optimizer(recipe: Recipe) -> str | None:
+    """Return the optimiser that a recipe names, if its task has a choice of them."""
+    name: str | None = getattr(getattr(recipe, "training", None), "optimizer", None)
+    return name
+
+
+@contextmanager
+def training_run(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[Run]:
+    """Open a run to train; a new one that fails before its first checkpoint is removed again."""
+    run = open_run(folder, recipe, resume=resume)
+    try:
+        yield run
+    except RegardError:
+        if not resume:
+            run.discard()
+        raise
+
+
+def finish_or_start(folder: Path, recipe: Recipe) -> Run:
+    """Return the run of this recipe in the folder, new if there is none."""
+    return open_run(folder, recipe, resume=(folder / RECIPE).exists())
+
+
+def evidence_of(fingerprint: str) -> dict[str, Any]:
+    """Return what a checkpoint records of how it was made: versions, and which data."""
+    versions = {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}
+    return {"versions": versions, "data": fingerprint}
+
+
+def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
+    """Return the run's checkpoints, refusing to go on with other data than they were made of."""
+    store = CheckpointStore(run.folder, keep=keep, evidence=evidence_of(fingerprint))
+    for folder in store.folders()[-1:]:
+        if read_state(folder).get("data") != fingerprint:
+            raise RunError(
+                f"The data has changed since the checkpoint {folder}: it cannot be resumed "
+                "exactly. Restore the data, or train into another folder."
+            )
+    return store
+
+
+def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False) -> list[Any]:
+    """Return the files that a training writes its course to, cut back to the newest checkpoint."""
+    newest = store.folders()[-1:]
+    step = int(read_state(newest[0])["progress"]["step"]) if newest else 0
+    records: list[Any] = [MetricsLog(run.metrics, resume_step=step)]
+    if tensorboard:
+        records.append(TensorBoardLog(run.folder / "tensorboard"))
+    return records

@@ -1,0 +1,255 @@
+"""What a view of attention is asked for, as a request carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import BaseModel, Field
+
+from regard.base.protocols import Tokenizer
+from regard.base.results import Hypothesis
+from regard.base.shapes import Float, Tensor
+from regard.base.special_tokens import BEGIN, END, PAD
+from regard.batching.batch import Example, padded
+from regard.decoding.constraints.phrases import Constraints
+from regard.decoding.search import LengthPenalty
+from regard.engines.engine import attention_over
+from regard.serving.errors import ApiError, bad_request
+from regard.settings.decoding import DecodingSettings
+from regard.tasks.attention import END_MARK
+from regard.tasks.translation.constraints import TextConstraints
+from regard.tasks.translation.model import LoadedTranslator, Sentence
+from regard.tasks.translation.results import forced_log_probabilities, with_source_words
+
+
+class AttentionRequest(BaseModel):
+    """A sentence whose translation is to be seen from inside."""
+
+    q: str = Field(description="a sentence")
+    model: str | None = Field(None, description="name of a model, as /models lists them")
+    prefix: str = Field("", description="text that the translation begins with")
+    prefix_tokens: list[int] | None = Field(
+        None, description="the same as ids, exactly; the end mark may be the last of them"
+    )
+    beam: int | None = Field(None, ge=1, description="width of the search")
+    top: int = Field(8, ge=0, le=50, description="alternatives at each step")
+    api_key: str = Field("", description="where the server wants one")
+
+
+class Task(NamedTuple):
+    """A question in the symbols of a model."""
+
+    text: str
+    source: list[int]
+    settings: DecodingSettings
+    constraints: Constraints
+    ended: bool
+    """Whether the whole translation was given, end mark included."""
+    top: int
+
+
+def read_task(
+    translator: LoadedTranslator, question: AttentionRequest, *, view_symbols: int, max_beam: int
+) -> Task:
+    """Return what is to be done, or say why it cannot be."""
+    text = " ".join(question.q.split())
+    if not text:
+        raise bad_request("There is nothing to look at: q is empty.")
+    source = translator.source_tokenizer.encode(text)
+    if len(source) > view_symbols:
+        raise ApiError(
+            413,
+            f"The sentence has {len(source)} symbols; attention is shown for at most "
+            f"{view_symbols}.",
+        )
+    if question.beam is not None and question.beam > max_beam:
+        raise bad_request(f"beam ({question.beam}) must not exceed {max_beam}.")
+    given = question.prefix_tokens
+    ended = given is not None and given[-1:] == [END]
+    settings = _settings(translator, question.beam)
+    wishes = TextConstraints(prefix=question.prefix if given is None else "")
+    found = translator.all_constraints([Sentence(text, source, wishes)], settings)
+    constraints = found[0] if found else Constraints()
+    if given is not None:
+        ids = given[:-1] if ended else given
+        _require_symbols(ids, translator.target_tokenizer.size, most=4 * view_symbols)
+        constraints = replace(constraints, prefix=tuple(ids))
+    return Task(text, source, settings, constraints, ended, question.top)
+
+
+def _settings(translator: LoadedTranslator, beam: int | None) -> DecodingSettings:
+    """Return the recipe's beam search; one that draws by chance has no beam to show."""
+    if translator.recipe.decoding.method == "beam":
+        return translator.decoding(beam=beam)
+    plain = DecodingSettings()  # type: ignore[call-arg]
+    return plain if beam is None else plain.model_copy(update={"beam": beam})
+
+
+def _require_symbols(ids: Sequence[int], vocab: int, *, most: int) -> None:
+    if len(ids) > most:
+        raise ApiError(413, f"prefix_tokens has {len(ids)} ids, more than {most}.")
+    for number in ids:
+        if not 0 <= number < vocab or number in (PAD, BEGIN, END):
+            raise bad_request(
+                f"prefix_tokens holds {number}, which cannot stand in a translation; ids lie "
+                f"between {END + 1} and {vocab - 1}, or are 1 for an unknown word."
+            )
+
+
+DIGITS = 4
+# Further away, JSON is longer than its digits are worth.
+PRECISE_DIGITS = 6
+
+
+class Maps(NamedTuple):
+    """Weights of one sentence pair; None where the model has no such part."""
+
+    cross: Float[Tensor, "layers heads target source"] | None
+    encoder: Float[Tensor, "layers heads source source"] | None
+    decoder: Float[Tensor, "layers heads target target"] | None
+    mean: Float[Tensor, "target source"] | None
+
+
+def look(translator: LoadedTranslator, name: str, task: Task) -> dict[str, Any]:
+    """Return everything that there is to see, as plain values for JSON."""
+    hypotheses = _search(translator, task)
+    best = hypotheses[0]
+    maps = _maps(translator, task.source, best.tokens)
+    steps = _steps(translator, task, best.tokens)
+    text = _text(translator, task, best, maps.mean)
+    return {
+        "model": name,
+        "text": text,
+        "score": round(best.score, PRECISE_DIGITS),
+        "source": _side(translator.source_tokenizer, task.source, task.text),
+        "target": {
+            **_side(translator.target_tokenizer, best.tokens, text),
+            "ids": list(best.tokens),
+            "probabilities": [step["probability"] for step in steps],
+        },
+        "cross": _rounded(maps.cross),
+        "encoder": _rounded(maps.encoder),
+        "decoder": _rounded(maps.decoder),
+        "mean": _rounded(maps.mean),
+        "steps": steps,
+        "beams": _beams(translator, task, hypotheses),
+    }
+
+
+def _search(translator: LoadedTranslator, task: Task) -> list[Hypothesis]:
+    """Return the beam's outputs, best first, or the one that was given as a whole."""
+    if task.ended:
+        return [_given(translator, task)]
+    constraints = [task.constraints] if task.constraints else None
+    found = translator.engine.search(
+        [task.source], task.settings, n_best=task.settings.beam, constraints=constraints
+    )
+    return found[0]
+
+
+def _given(translator: LoadedTranslator, task: Task) -> Hypothesis:
+    tokens = task.constraints.prefix
+    values = forced_log_probabilities(translator.model, [Example(task.source, list(tokens))])[0]
+    penalty = LengthPenalty(task.settings.length_penalty_kind, task.settings.length_penalty)
+    total = float(values.sum())
+    return Hypothesis(
+        tokens, total, total / float(penalty.divisor(torch.tensor(len(values)))), None
+    )
+
+
+@torch.inference_mode()
+def _maps(translator: LoadedTranslator, source: Sequence[int], target: Sequence[int]) -> Maps:
+    if not translator.attends:
+        return Maps(None, None, None, None)
+    mean = attention_over(translator.model, [source], [target])[0]
+    if not hasattr(translator.model.decoder, "look"):
+        return Maps(mean[None, None], None, None, mean)
+    ids, mask = padded([source], after=END)
+    heads = translator.model.head_maps(ids, mask, padded([target], before=BEGIN)[0])
+    return Maps(
+        heads.cross[:, 0],
+        None if heads.encoder is None else heads.encoder[:, 0],
+        None if heads.decoder is None else heads.decoder[:, 0],
+        mean,
+    )
+
+
+@torch.inference_mode()
+def _steps(translator: LoadedTranslator, task: Task, target: Sequence[int]) -> list[dict[str, Any]]:
+    """Return for each symbol, end mark included, how probable it was and what else was."""
+    model = translator.model
+    ids, mask = padded([task.source], after=END)
+    features = model(ids, mask, padded([target], before=BEGIN)[0]).features[0]
+    values = model.project(features).float().softmax(dim=-1)  # [target, vocab]
+    chosen = [*target, END]
+    probabilities = values[range(len(chosen)), chosen].tolist()
+    others = values.clone()
+    others[:, [PAD, BEGIN]] = -1.0  # which never come
+    others[range(len(chosen)), chosen] = -1.0
+    best = others.topk(min(task.top, values.shape[1] - 3), dim=1)
+    return [
+        {
+            **_symbol(translator.target_tokenizer, number, probability),
+            "alternatives": [
+                _symbol(translator.target_tokenizer, other, value, with_text=True)
+                for other, value in zip(numbers, some, strict=True)
+            ],
+        }
+        for number, probability, numbers, some in zip(
+            chosen, probabilities, best.indices.tolist(), best.values.tolist(), strict=True
+        )
+    ]
+
+
+def _symbol(
+    tokenizer: Tokenizer, number: int, probability: float, *, with_text: bool = False
+) -> dict[str, Any]:
+    piece = END_MARK if number == END else tokenizer.pieces([number])[0]
+    text = {"text": tokenizer.decode([number])} if with_text else {}
+    return {"token": piece, "id": number, **text, "probability": round(probability, PRECISE_DIGITS)}
+
+
+def _text(translator: LoadedTranslator, task: Task, best: Hypothesis, mean: Tensor | None) -> str:
+    text = translator.target_tokenizer.decode(best.tokens)
+    if not task.settings.replace_unknown or mean is None:
+        return text
+    seen = translator.attention_map(task.source, best.tokens, mean)
+    return with_source_words(text, best.tokens, source=task.text, attention=seen)
+
+
+def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> dict[str, Any]:
+    """Return the symbols of one side, the end mark last, and the words that they belong to."""
+    return {
+        "tokens": [*tokenizer.pieces(ids), END_MARK],
+        "words": [*tokenizer.word_of_piece(ids), -1],
+        "word_texts": text.split(),
+    }
+
+
+def _beams(
+    translator: LoadedTranslator, task: Task, hypotheses: Sequence[Hypothesis]
+) -> list[dict[str, Any]]:
+    """Return all outputs of the search with the log-probability of each symbol."""
+    tokenizer = translator.target_tokenizer
+    examples = [Example(task.source, list(found.tokens)) for found in hypotheses]
+    values = forced_log_probabilities(translator.model, examples)
+    return [
+        {
+            "text": tokenizer.decode(found.tokens),
+            "score": round(found.score, PRECISE_DIGITS),
+            "ids": list(found.tokens),
+            "tokens": [*tokenizer.pieces(found.tokens), END_MARK],
+            "log_probabilities": [round(value, DIGITS) for value in some.tolist()],
+        }
+        for found, some in zip(hypotheses, values, strict=True)
+    ]
+
+
+def _rounded(weights: Tensor | None) -> Any:
+    if weights is None:
+        return None
+    return np.round(weights.numpy().astype(np.float64), DIGITS).tolist()

@@ -1,0 +1,113 @@
+"""The server as a process: it listens, closes slow connections, and ends what has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from regard.base.errors import SettingsError
+
+HEAD_SECONDS = 10.0
+READING_SECONDS = 30.0
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP by h11, with a time limit for request line and headers, and one for a stuck answer."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _reading_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a first request."""
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what has begun and is not complete has to become so in time."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._head_timer is None:
+            self._wait_for_head()
+
+    def pause_writing(self) -> None:
+        """Hold the answer back, because what was sent has not been read; but not for ever."""
+        super().pause_writing()
+        # What is still to be sent is thrown away: a polite end would wait for it to be read.
+        self._reading_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self._stop_reading_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        self._stop_reading_timer()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
+
+
+# Idle connections are kept open for the next request; longer than a proxy keeps its own.
+KEEP_ALIVE_SECONDS = 75
+BACKLOG = 1_024
+CONNECTIONS = 2_000
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket at which clients wait from now on, or say why there can be none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Where the protocol is not named, asyncio leaves Nagle's algorithm on, and the body of an
+    # answer waits 40 ms until the client has acknowledged its head.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        # Two sockets that do not listen yet may share an address: whoever comes second would
+        # only hear of it once its models are loaded.
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        raise SettingsError(
+            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Choose another "
+            "with --host and --port."
+        ) from error
+    return found
+
+
+def make_server(
+    app: FastAPI, *, drain_seconds: float = 30.0, proxies: str = "127.0.0.1"
+) -> uvicorn.Server:
+    """Return a server that has not begun; `proxies` are trusted to say whom they speak for."""
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        access_log=False,  # it would write query strings; the guard writes a line of its own
+        log_level="warning",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(drain_seconds),
+        forwarded_allow_ips=proxies,
+        backlog=BACKLOG,
+        limit_concurrency=CONNECTIONS,
+        server_header=False,
+    )
+    return uvicorn.Server(config)

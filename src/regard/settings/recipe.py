@@ -1,0 +1,185 @@
+"""Recipes: the base of all schemas, read from TOML and overrides, written back as TOML."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+
+from regard.base.errors import SettingsError
+
+
+class Settings(BaseModel):
+    """A frozen table of a recipe; an unknown key is an error, never silently ignored."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
+
+
+class Recipe(Settings):
+    """A recipe of any task; each task has a subclass with tables of its own."""
+
+    task: str
+    title: str = ""
+
+
+AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def expect(recipe: Recipe, kind: type[AnyRecipe]) -> AnyRecipe:
+    """Return the recipe as one of this kind, or say that it is for another task."""
+    if not isinstance(recipe, kind):
+        require_task(recipe.task, kind)
+    return cast(AnyRecipe, recipe)
+
+
+def require_task(task: str, kind: type[Recipe]) -> None:
+    """Refuse a task that recipes of this kind are not for."""
+    wanted = kind.model_fields["task"].default
+    if task != wanted:
+        raise SettingsError(f"This needs a recipe of the task {wanted!r}, not {task!r}.")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that names the nearest known name, or all of them if none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
+
+
+def require_known(name: str, known: Iterable[str], *, what: str) -> None:
+    """Refuse a name that is not among the known ones."""
+    names = list(known)
+    if name not in names:
+        raise SettingsError(f"Unknown {what} {name!r}. {suggestion(name, names)}")
+
+
+def parse_table(text: str, *, overrides: Sequence[str] = (), origin: str) -> dict[str, Any]:
+    """Return the table that a TOML text and `key=value` overrides describe."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{origin} is not valid TOML: {error}.") from error
+    for override in overrides:
+        _apply(table, override)
+    return table
+
+
+def read_table(path: Path, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the table of a TOML file, with `key=value` overrides applied to it."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"Cannot read the recipe {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"The recipe {path} is not UTF-8 text.") from error
+    return parse_table(text, overrides=overrides, origin=str(path))
+
+
+def validate(table: Mapping[str, Any], schema: type[AnySettings], *, origin: str) -> AnySettings:
+    """Return a table as settings of this kind, or say which key is wrong."""
+    try:
+        return schema.model_validate(dict(table))
+    except ValidationError as error:
+        raise SettingsError(f"{origin}: {_explain(error, schema)}") from error
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    """Set one dotted key of the table, as `training.steps=200` or `data.train=[a.en,a.de]`."""
+    key, equals, raw = override.partition("=")
+    path = key.strip().split(".")
+    if not equals or not all(path):
+        raise SettingsError(f"--set {override!r} is not of the form key=value.")
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise SettingsError(
+                f"--set {override!r}: {part!r} is a value, not a table of settings."
+            )
+    table[path[-1]] = parse_value(raw.strip())
+
+
+def parse_value(raw: str) -> Any:
+    """Return a value as TOML reads it; what TOML cannot read is text, also inside a list."""
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        if raw.startswith("[") and raw.endswith("]"):
+            items = [item.strip() for item in raw[1:-1].split(",")]
+            return [parse_value(item) for item in items if item]
+        return raw
+
+
+def _explain(error: ValidationError, schema: type[BaseModel]) -> str:
+    """Return the first problem in one sentence, with the key that it is about."""
+    problem = error.errors()[0]
+    path, table = _written(schema, [str(part) for part in problem["loc"]])
+    key = ".".join(path)
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key!r}. {suggestion(path[-1], table.model_fields)}"
+    if problem["type"] == "union_tag_invalid":
+        family = problem["ctx"]["tag"]
+        known = _families(schema.model_fields[path[-1]].annotation)
+        return f"{key}.family: unknown family {family!r}. {suggestion(family, known)}"
+    message = problem["msg"].removeprefix("Value error, ")
+    given = problem.get("input")
+    shown = "" if isinstance(given, dict | BaseModel) or not key else f" (given: {given!r})"
+    return f"{key or 'recipe'}: {message}{shown}."
+
+
+def _written(schema: type[BaseModel], location: Sequence[str]) -> tuple[list[str], type[BaseModel]]:
+    """Return a problem's keys as the user wrote them, and the table that holds the last of them.
+
+    Where a table may be of several families, pydantic adds the family to the keys.
+    """
+    path: list[str] = []
+    families: dict[str, type[BaseModel]] = {}
+    for part in location:
+        if part in families:
+            schema, families = families[part], {}
+            continue
+        path.append(part)
+        field = schema.model_fields.get(part)
+        if field is None:
+            continue
+        families = _families(field.annotation)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            schema = field.annotation
+    return path, schema
+
+
+def _families(annotation: Any) -> dict[str, type[BaseModel]]:
+    """Return the schemas of a table that may be of several families, by their names."""
+    members = [get_args(m) for m in get_args(annotation) if get_origin(m) is Annotated]
+    return {
+        mark.tag: schema for schema, *marks in members for mark in marks if isinstance(mark, Tag)
+    }
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """Return the complete recipe as TOML, defaults included."""
+    return "\n".join(_lines(recipe.model_dump(mode="json"), ())).strip() + "\n"
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    """Return the lines of one table: its values first, then the tables inside it."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    lines = ["", f"[{'.'.join(path)}]"] if path else []
+    # TOML has no null: a setting that is None is left out and read back as its default.
+    lines += [f"{key} = {toml_value(value)}" for key, value in plain.items() if value is not None]
+    for key, value in inner.items():
+        lines += _lines(value, (*path, key))
+    return lines
+
+
+def toml_value(value: Any) -> str:
+    """Return one value; JSON's strings, numbers, booleans and lists are valid TOML, but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

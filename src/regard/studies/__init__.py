@@ -1,0 +1,1 @@
+"""What compares or dissects models: comparisons, ladder, gradients, positions."""

@@ -1,0 +1,123 @@
+"""One test set for several runs: their own if they share it, or one that is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from regard.base.errors import DataError, RunError, SettingsError
+from regard.corpora.parallel import SentencePair, read_pairs, read_parallel
+from regard.tasks.translation.data import grammar_splits
+from regard.tasks.translation.settings import DataSettings, TranslationRecipe
+
+REMEDY = "Give one test set for all with --test SOURCE TARGET."
+LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{2,4})?")
+# Endings that say what a file is, not which language it is in.
+NO_LANGUAGE = frozenset({"src", "tgt", "ref", "txt", "tsv", "tok", "raw", "bpe"})
+SENTENCE_END = re.compile(r"(\s?)[.!?]$")
+FEWEST_ENDS = 5
+SMALLEST_SHARE = 0.1
+
+
+def common_test(
+    recipes: Mapping[str, TranslationRecipe], files: tuple[Path, Path] | None = None
+) -> list[SentencePair]:
+    """Return the pairs on which these runs can be compared, or say why there are none."""
+    require_one_direction({name: recipe.data for name, recipe in recipes.items()})
+    if files is not None:
+        return read_parallel(*files)
+    parts = {name: _test_part(name, recipe.data) for name, recipe in recipes.items()}
+    (first, pairs), *others = parts.items()
+    for other, theirs in others:
+        if _texts(theirs) != _texts(pairs):
+            raise RunError(_difference(first, pairs, other, theirs))
+    return pairs
+
+
+def require_one_direction(data: Mapping[str, DataSettings]) -> None:
+    """Refuse runs that are known to translate between other languages."""
+    known = {name: found for name, each in data.items() if (found := direction(each))}
+    (first, wanted), *others = known.items() or [("", "")]
+    for other, found in others:
+        if found != wanted:
+            raise RunError(
+                f"{first} translates {wanted} and {other} {found}: they cannot be compared. "
+                "Compare runs of one language pair."
+            )
+
+
+def direction(data: DataSettings) -> str | None:
+    """Return the languages of a run, as "en-de"; None where its files do not tell."""
+    if not data.train:
+        return data.grammar.pair
+    languages = [_language(file) for file in data.train]
+    if len(languages) != 2 or None in languages or languages[0] == languages[1]:
+        return None
+    return f"{languages[0]}-{languages[1]}"
+
+
+def require_like(name: str, outputs: Sequence[str], references: Sequence[str]) -> None:
+    """Refuse to score tokenised outputs with raw references, or the other way round."""
+    written, wanted = text_form(outputs), text_form(references)
+    if written and wanted and written != wanted:
+        raise SettingsError(
+            f"{name} writes {written} text, but the references are {wanted} text: BLEU would "
+            f"compare unlike things. Give with --test the kind of text that {name} was trained on, "
+            "and compare it with runs of the same kind."
+        )
+
+
+def text_form(texts: Sequence[str]) -> Literal["tokenised", "raw"] | None:
+    """Return whether a space stands before the mark that ends a sentence; None if few have one."""
+    ends = [match for text in texts if (match := SENTENCE_END.search(text.rstrip()))]
+    if len(ends) < max(FEWEST_ENDS, SMALLEST_SHARE * len(texts)):
+        return None
+    spaced = sum(bool(match[1]) for match in ends)
+    return "tokenised" if 2 * spaced > len(ends) else "raw"
+
+
+def _language(file: str) -> str | None:
+    ending = Path(file.removesuffix(".gz")).suffix.removeprefix(".")
+    return ending if LANGUAGE.fullmatch(ending) and ending not in NO_LANGUAGE else None
+
+
+def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
+    """Return the test part of a run; the others, which may be large, are not read."""
+    if not data.train:
+        alone = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
+        return grammar_splits(alone).test
+    if not data.test:
+        raise RunError(f"{name} has no test part. {REMEDY}")
+    try:
+        return read_pairs([Path(file) for file in data.test], max_words=data.max_words)
+    except DataError as error:
+        raise RunError(f"The test part of {name} cannot be read: {error} {REMEDY}") from error
+
+
+def _difference(
+    first: str, pairs: Sequence[SentencePair], other: str, theirs: Sequence[SentencePair]
+) -> str:
+    """Return in what way two test parts differ."""
+    if len(pairs) != len(theirs):
+        return (
+            f"The test parts of {first} ({len(pairs):,} pairs) and {other} ({len(theirs):,} pairs) "
+            f"differ. {REMEDY}"
+        )
+    bare = [{_bare(pair.target) for pair in part} for part in (pairs, theirs)]
+    if 2 * len(bare[0] & bare[1]) > len(bare[0]):
+        return (
+            f"The test parts of {first} and {other} hold the same sentences, but not as the same "
+            "text: is one of them tokenised or lower-cased? Scores on them cannot be compared."
+        )
+    return f"The test parts of {first} and {other} differ. {REMEDY}"
+
+
+def _bare(text: str) -> str:
+    """Return a text without what tokenising and lower-casing change most often."""
+    return "".join(text.lower().split())
+
+
+def _texts(pairs: Sequence[SentencePair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in pairs]

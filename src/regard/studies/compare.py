@@ -1,0 +1,261 @@
+"""How fast translators are beside each other: measured in turn, so that all meet the same moods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+from regard.base.errors import RunError, SettingsError
+from regard.corpora.parallel import SentencePair
+from regard.models.inspection import parameter_count
+from regard.runs.run import Run
+from regard.scoring.bleu import require_tokenizer
+from regard.scoring.bootstrap import (
+    SAMPLES,
+    PairedResult,
+    SureBand,
+    paired_bootstrap,
+    sure_bands,
+)
+from regard.settings.recipe import require_known
+from regard.studies.common_test import common_test, require_like
+from regard.tasks.translation.evaluation import Evaluation, evaluate
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.training.progress import read_metrics
+
+WARM_UP = 4
+
+
+def speeds_in_turn(
+    models: Mapping[str, LoadedTranslator], sources: Sequence[str], *, rounds: int
+) -> dict[str, list[float]]:
+    """Return the sentences a second of each model in every round, after a short warming up."""
+    for model in models.values():
+        model.translate(sources[:WARM_UP], attention=False)
+    speeds: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(rounds):
+        for name, model in models.items():
+            began = time.perf_counter()
+            model.translate(sources, attention=False, scores=False)
+            speeds[name].append(len(sources) / (time.perf_counter() - began))
+    return speeds
+
+
+def speed_ratio(speeds: Sequence[float], baseline: Sequence[float]) -> float:
+    """Return how many times as fast as the baseline: the ratio of the medians over the rounds.
+
+    So it agrees with the medians where both are shown.
+    """
+    return median(speeds) / median(baseline)
+
+
+def spread_sample(sources: Sequence[str], count: int) -> list[str]:
+    """Return so many sentences of all lengths, from short to long."""
+    ordered = sorted(sources, key=lambda source: len(source.split()))
+    if len(ordered) <= count:
+        return ordered
+    return [ordered[place * len(ordered) // count] for place in range(count)]
+
+
+# Entered with a sentence about what is done next, for whoever waits.
+Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
+ROUNDS = 7
+TIMED_SENTENCES = 48
+
+
+def in_silence(message: str) -> AbstractContextManager[None]:
+    """Say nothing of what is done."""
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One model of a comparison, and what was found about it."""
+
+    run: Run
+    model: LoadedTranslator
+    evaluation: Evaluation
+    bands: list[SureBand]
+    paired: PairedResult
+    speeds: list[float]
+    speed_ratio: float
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The course of the training."""
+        return read_metrics(self.run.metrics)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The translations of the test sentences."""
+        return texts_of(self.evaluation)
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures that a table has of each model."""
+        found, history = self.evaluation, self.history
+        return {
+            "bleu": found.bleu.value,
+            "bleu_low": self.paired.interval.low,
+            "bleu_high": self.paired.interval.high,
+            "difference": self.paired.difference,
+            "p_value": self.paired.p_value,
+            "chrf": found.chrf.value,
+            "alignment_error_rate": found.alignment.value if found.alignment else None,
+            "parameters": parameter_count(self.model.model),
+            "training_minutes": history[-1]["seconds"] / 60 if history else None,
+            "updates": history[-1]["step"] if history else None,
+            "sentences_per_second": median(self.speeds),
+            "speed_ratio": self.speed_ratio,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models by name, in the order given, on the same pairs; one of them is the baseline."""
+
+    contestants: dict[str, Contestant]
+    baseline: str
+    pairs: list[SentencePair]
+
+    @property
+    def first(self) -> Contestant:
+        """One of them, for what is the same of all: signatures and length bands."""
+        return self.contestants[self.baseline]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row of figures for each model."""
+        return [{"model": name, **each.row()} for name, each in self.contestants.items()]
+
+    def bands(self) -> dict[str, list[SureBand]]:
+        """Return BLEU by sentence length of each model."""
+        return {name: each.bands for name, each in self.contestants.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the translations as plain values."""
+        return {
+            "baseline": self.baseline,
+            "sentences": len(self.pairs),
+            "signatures": {
+                "bleu": self.first.evaluation.bleu.signature,
+                "chrf": self.first.evaluation.chrf.signature,
+                "paired_bootstrap": self.first.paired.signature,
+            },
+            "models": {
+                name: {
+                    "run": str(each.run.folder),
+                    "title": each.model.recipe.title,
+                    **each.row(),
+                    "speeds": each.speeds,
+                    "by_length": [band.to_dict() for band in each.bands],
+                }
+                for name, each in self.contestants.items()
+            },
+        }
+
+
+def compare(
+    runs: Mapping[str, Path],
+    *,
+    test: tuple[Path, Path] | None = None,
+    baseline: str | None = None,
+    tokenize: str = "13a",
+    rounds: int = ROUNDS,
+    samples: int = SAMPLES,
+    stage: Stage = in_silence,
+) -> Comparison:
+    """Translate one test set with all runs, and measure what they give.
+
+    The test set is that of the runs, unless `test` names two files. Speeds are those of the torch
+    engine on a sample of the test sentences, measured in `rounds`; certainty comes of `samples`
+    resampled test sets. The baseline is the first run unless it is named.
+    """
+    if len(runs) < 2:
+        raise SettingsError(f"A comparison needs two runs or more, not {len(runs)}.")
+    baseline = next(iter(runs)) if baseline is None else baseline
+    require_known(baseline, runs, what="baseline")
+    require_tokenizer(tokenize)
+    recipes = {name: translator_recipe(folder) for name, folder in runs.items()}
+    with stage("Reading the test set ..."):
+        pairs = common_test(recipes, test)
+    models = {name: load(folder) for name, folder in runs.items()}
+    evaluations = {}
+    for name, model in models.items():
+        with stage(f"Translating {len(pairs):,} sentences: {name} ..."):
+            evaluations[name] = evaluate(model, pairs, tokenize=tokenize)
+        require_like(name, texts_of(evaluations[name]), [pair.target for pair in pairs])
+    with stage("Measuring speeds ..."):
+        sample = spread_sample([pair.source for pair in pairs], TIMED_SENTENCES)
+        speeds = speeds_in_turn(models, sample, rounds=rounds)
+    with stage("Resampling the test set ..."):
+        sure, paired = _certainty(
+            evaluations, pairs, baseline=baseline, tokenize=tokenize, samples=samples
+        )
+    contestants = {
+        name: Contestant(
+            run=Run.open(folder),
+            model=models[name],
+            evaluation=evaluations[name],
+            bands=sure[name],
+            paired=paired[name],
+            speeds=speeds[name],
+            speed_ratio=speed_ratio(speeds[name], speeds[baseline]),
+        )
+        for name, folder in runs.items()
+    }
+    return Comparison(contestants, baseline, pairs)
+
+
+def texts_of(evaluation: Evaluation) -> list[str]:
+    """Return the translations that were scored."""
+    return [translation.text for translation in evaluation.translations]
+
+
+def named_runs(folders: Sequence[Path]) -> dict[str, Path]:
+    """Return runs by the shortest ends of their paths that tell them apart."""
+    places = [folder.resolve() for folder in folders]
+    for place, folder in zip(places, folders, strict=True):
+        if places.count(place) > 1:
+            raise SettingsError(f"{folder} is given more than once: compare it with another run.")
+    for depth in range(1, 1 + max((len(place.parts) for place in places), default=0)):
+        names = ["/".join(place.parts[-depth:]) for place in places]
+        if len(set(names)) == len(names):
+            return dict(zip(names, folders, strict=True))
+    return {}
+
+
+def translator_recipe(folder: Path) -> TranslationRecipe:
+    """Return the recipe of a run, which must be one of a translator."""
+    run = Run.open(folder)
+    if run.task != "translate":
+        raise RunError(f"{folder} is a run of the task {run.task!r}: compare takes translators.")
+    return run.recipe(TranslationRecipe)
+
+
+def _certainty(
+    evaluations: Mapping[str, Evaluation],
+    pairs: Sequence[SentencePair],
+    *,
+    baseline: str,
+    tokenize: str,
+    samples: int,
+) -> tuple[dict[str, list[SureBand]], dict[str, PairedResult]]:
+    """Return the intervals of BLEU by length, and the paired test against the baseline."""
+    sources, references = [p.source for p in pairs], [p.target for p in pairs]
+    outputs = {name: texts_of(each) for name, each in evaluations.items()}
+    paired = paired_bootstrap(
+        outputs, references, baseline=baseline, tokenize=tokenize, samples=samples
+    )
+    sure = {
+        name: sure_bands(
+            each.bands, outputs[name], references, sources, tokenize=tokenize, samples=samples
+        )
+        for name, each in evaluations.items()
+    }
+    return sure, paired

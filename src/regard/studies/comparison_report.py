@@ -1,0 +1,228 @@
+"""The comparison as files: a page, a figure, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+from regard.pictures.canvas import Records, json_text, write_records, write_text
+from regard.pictures.curves import (
+    draw_sure_curves,
+    learning_curves_svg,
+    sure_curves_svg,
+    write_sure_curves,
+)
+from regard.pictures.report import (
+    Heading,
+    HoverMap,
+    Paragraph,
+    Picture,
+    Sample,
+    Samples,
+    Section,
+    Table,
+    write_page,
+)
+from regard.scoring.bleu import sentence_chrf
+from regard.scoring.bootstrap import SureBand
+from regard.studies.compare import Comparison, Contestant
+from regard.tasks.translation.settings import TranslationRecipe
+
+SHOWN_SAMPLES = 8
+LONGEST_SAMPLE = 40
+# A sentence that fits beside its heat map, and is long enough to have an order of words.
+MAP_WORDS = range(6, 13)
+PAGE = "comparison.html"
+FIGURES = ("by-length.png", "by-length.svg", "by-length.pdf")
+COMPARED_TABLES = ("tokenizer", "model", "batches", "training", "decoding")
+
+
+def write_comparison(comparison: Comparison, folder: Path, *, title: str) -> list[Path]:
+    """Write page, figure and numbers into a folder; return their paths, the page first."""
+    paths = [folder / PAGE]
+    write_page(paths[0], title=title, sections=list(_sections(comparison)))
+    for name in FIGURES:
+        paths.append(folder / name)
+        draw_sure_curves(comparison.bands(), paths[-1])
+    paths += [folder / name for name in ("by-length.csv", "comparison.csv", "comparison.json")]
+    write_sure_curves(comparison.bands(), paths[-3])
+    rows = comparison.rows()
+    write_records(Records(tuple(rows[0]), [list(row.values()) for row in rows]), paths[-2])
+    write_text(paths[-1], json_text(comparison.to_dict()))
+    return paths
+
+
+def most_different(comparison: Comparison, count: int) -> list[int]:
+    """Return the test sentences on which the models differ most, none too long to read.
+
+    A sentence that half of the models fail on differs more than one that a single model fails on.
+    """
+    readable = [
+        row
+        for row, pair in enumerate(comparison.pairs)
+        if len(pair.source.split()) <= LONGEST_SAMPLE
+    ]
+    everyone = list(comparison.contestants.values())
+    spread = {row: pstdev(_sentence_scores(everyone, row)) for row in readable}
+    return sorted(readable, key=lambda row: -spread[row])[:count]
+
+
+def _sentence_scores(contestants: Sequence[Contestant], row: int) -> list[float]:
+    """Return how good each model's translation of one sentence is."""
+    return [
+        sentence_chrf(each.outputs[row], each.evaluation.pairs[row].target) for each in contestants
+    ]
+
+
+def _sections(comparison: Comparison) -> Iterator[Section]:
+    yield from _scores(comparison)
+    yield from _lengths(comparison)
+    yield Heading("Where the models differ most")
+    yield _samples(comparison, most_different(comparison, SHOWN_SAMPLES))
+    yield from _attention(comparison)
+    histories = {name: each.history for name, each in comparison.contestants.items()}
+    if any(histories.values()):
+        yield Heading("Learning")
+        drawn = learning_curves_svg(histories, against="minutes")
+        yield Picture("Loss and validation BLEU over the minutes of training", drawn)
+    yield from _settings(comparison)
+
+
+def _scores(comparison: Comparison) -> Iterator[Section]:
+    rows, first = comparison.rows(), comparison.first
+    aligned = any(row["alignment_error_rate"] is not None for row in rows)
+    gold = "; alignment error in percent, lower is better" if aligned else ""
+    yield Heading(f"Scores on {len(comparison.pairs):,} sentences")
+    yield Table(
+        f"BLEU and chrF from 0 to 100, higher is better{gold}. Differences are from "
+        f"“{comparison.baseline}”.",
+        ["model", "BLEU", "±", "difference", "p", "chrF", *(["alignment error"] * aligned)],
+        [_score_row(row, aligned=aligned) for row in rows],
+    )
+    yield Paragraph(
+        "±: how far BLEU goes in 95 % of the cases when the test sentences are drawn anew. p: how "
+        "probable so large a difference is by chance alone (paired bootstrap). "
+        f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
+    )
+    yield Table(
+        "What they cost. Speeds were measured in turn, all with the same engine; as multiples of "
+        f"“{comparison.baseline}” in the last column.",
+        ["model", "parameters", "minutes of training", "updates", "sentences a second", "relative"],
+        [_cost_row(row) for row in rows],
+    )
+
+
+def _score_row(row: dict[str, Any], *, aligned: bool) -> list[str | int | float | None]:
+    """Return how good a model is, as the page shows it."""
+    p_value = row["p_value"]
+    return [
+        row["model"],
+        row["bleu"],
+        (row["bleu_high"] - row["bleu_low"]) / 2,
+        None if p_value is None else row["difference"],
+        None if p_value is None else f"{p_value:.3f}",
+        row["chrf"],
+        *([row["alignment_error_rate"]] * aligned),
+    ]
+
+
+def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
+    """Return what a model costs, as the page shows it."""
+    return [
+        row["model"],
+        row["parameters"],
+        row["training_minutes"],
+        row["updates"],
+        row["sentences_per_second"],
+        row["speed_ratio"],
+    ]
+
+
+def _lengths(comparison: Comparison) -> Iterator[Section]:
+    yield Heading("Short sentences and long ones")
+    bands = comparison.bands()
+    yield Picture("BLEU by the length of the source sentence", sure_curves_svg(bands))
+    first = [one.band for one in comparison.first.bands]
+    yield Table(
+        "The same as numbers, by words in the source sentence",
+        ["model", *(band.label for band in first)],
+        [
+            ["number of sentences", *(band.sentences for band in first)],
+            *([name, *map(_value, each)] for name, each in bands.items()),
+        ],
+    )
+
+
+def _value(band: SureBand) -> float | None:
+    return band.band.score.value if band.band.score else None
+
+
+def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
+    return Samples(
+        [
+            Sample(
+                comparison.pairs[row].source,
+                comparison.pairs[row].target,
+                {name: each.outputs[row] for name, each in comparison.contestants.items()},
+            )
+            for row in rows
+        ]
+    )
+
+
+def _attention(comparison: Comparison) -> Iterator[Section]:
+    """Yield one sentence as every model that attends translates it and looks at it."""
+    attending = {n: each for n, each in comparison.contestants.items() if each.model.attends}
+    fitting = [
+        row for row, pair in enumerate(comparison.pairs) if len(pair.source.split()) in MAP_WORDS
+    ]
+    if not attending or not fitting:
+        return
+    # All models should do well on it, and among equals the longest says most.
+    models = list(attending.values())
+    chosen = max(
+        fitting,
+        key=lambda row: (
+            round(min(_sentence_scores(models, row))),
+            len(comparison.pairs[row].source),
+        ),
+    )
+    yield Heading("The same sentence, as each model looks at it")
+    for name, each in attending.items():
+        translation = each.model.translate(comparison.pairs[chosen].source)
+        if translation.attention is not None and translation.text:
+            seen = translation.by_word()
+            yield HoverMap(seen.source, seen.target, seen.weights, name)
+
+
+def _settings(comparison: Comparison) -> Iterator[Section]:
+    """Yield in what the recipes differ; where all have the default, or the same, is left out."""
+    recipes = {name: each.model.recipe for name, each in comparison.contestants.items()}
+    chosen = {name: _chosen(recipe) for name, recipe in recipes.items()}
+    keys = dict.fromkeys(key for settings in chosen.values() for key in settings)
+    values = {key: [_setting(recipe, key) for recipe in recipes.values()] for key in keys}
+    rows = [[key, *each] for key, each in values.items() if any(v != each[0] for v in each)]
+    yield Heading("In what their recipes differ")
+    if rows:
+        yield Table("Settings that are not the same for all", ["setting", *recipes], rows)
+    else:
+        yield Paragraph("The recipes are the same.")
+
+
+def _chosen(recipe: TranslationRecipe) -> list[str]:
+    """Return the settings that are not left at their defaults, by their dotted names."""
+    return [
+        f"{table}.{key}"
+        for table in COMPARED_TABLES
+        for key, field in type(getattr(recipe, table)).model_fields.items()
+        if key == "family" or getattr(getattr(recipe, table), key) != field.default
+    ]
+
+
+def _setting(recipe: TranslationRecipe, key: str) -> str | None:
+    """Return a setting as text; None where this kind of model does not have it."""
+    table, _, name = key.partition(".")
+    value = getattr(getattr(recipe, table), name, None)
+    return None if value is None else str(value)

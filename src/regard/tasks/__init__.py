@@ -1,0 +1,230 @@
+"""The tasks: a folder each, with the same file names in all. This is their one registry.
+
+Adding a task takes a folder whose `__init__` defines `TASK`, and one line in `TASKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.base.errors import SettingsError
+from regard.runs.catalogue import shipped_recipe
+from regard.settings.recipe import Recipe, parse_table, read_table, require_known, validate
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.models.inspection import Trace
+    from regard.runs.display import Display
+    from regard.runs.run import TrainedRun
+
+# The name that recipes give a task, and the module that defines its `TASK`.
+TASKS = {
+    "translate": "regard.tasks.translation",
+    "forecast": "regard.tasks.forecasting",
+    "classify-nodes": "regard.tasks.node_classification",
+    "language-model": "regard.tasks.language_modelling",
+    "classify-text": "regard.tasks.text_classification",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookRequest:
+    """What is to be looked at: a text or node, which part of the model, and which picture."""
+
+    run: Path
+    text: str | None = None
+    pieces: bool = False
+    part: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    word: str | None = None
+    node: str | None = None
+    embeddings: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The text that was given."""
+        if self.text is None:
+            raise SettingsError("Give a sentence to look at.")
+        return self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What a look has found: plain values, a picture to save, and text for a terminal."""
+
+    record: Mapping[str, Any]
+    save: Callable[[Path], None]
+    text: str = ""
+    """What is printed beside a picture, as the translation that it shows."""
+    shown: Callable[[int], Any] | None = None
+    """Returns what a terminal of so many columns shows in place of a picture, if it can."""
+    remedy: str = "Name a picture to write with --out, or ask for --json."
+    """What is said where nothing can be shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """All that the program knows of a task. Functions are imported when they are called."""
+
+    schema: type[Recipe]
+    """The recipes of the task."""
+    train: Callable[..., TrainedRun]
+    """(recipe, out, *, title, resume, data, display): train, test and report into a folder."""
+    load: Callable[[Path], Any]
+    """Return the best model of a run; it has the network as `model`."""
+    build: Callable[[Any], nn.Module]
+    """Return the untrained network of a recipe."""
+    report: Callable[..., None]
+    """(trained, path, *, title): write the HTML report of a training."""
+    views: Mapping[str, Callable[[LookRequest], View]]
+    """What there is to look at, by name; "map" is what a look shows without further options."""
+    trace: Callable[[Any, str], Trace] | None = None
+    """Return every value on the way of one input through a loaded model."""
+    untrained: Callable[[Any, str], Any] | None = None
+    """Return a loaded model with fresh weights that can read this input, to be traced."""
+
+
+def part(where: str) -> Callable[..., Any]:
+    """Return the function at `module:name`, which is imported when it is first called."""
+    module, name = where.split(":")
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments, **options)
+
+    return call
+
+
+def task_of(name: str, *, origin: str = "") -> Task:
+    """Return the task of this name."""
+    require_known(name, TASKS, what=f"task in {origin}:" if origin else "task")
+    found: Task = import_module(TASKS[name]).TASK
+    return found
+
+
+def validate_recipe(table: Mapping[str, Any], *, origin: str) -> Recipe:
+    """Return the recipe of a table, or say which key is wrong and what it could be."""
+    task = task_of(str(table.get("task", "translate")), origin=origin)
+    return validate(table, task.schema, origin=origin)
+
+
+def parse_recipe(text: str, *, overrides: Sequence[str] = (), origin: str) -> Recipe:
+    """Return the recipe that a TOML text and `key=value` overrides describe."""
+    return validate_recipe(parse_table(text, overrides=overrides, origin=origin), origin=origin)
+
+
+def read_recipe(path: Path, *, overrides: Sequence[str] = ()) -> Recipe:
+    """Return the recipe of a TOML file, with `key=value` overrides applied to it."""
+    return validate_recipe(read_table(path, overrides=overrides), origin=str(path))
+
+
+def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
+    """Return a shipped recipe by its name, or a user's by its path (which ends in .toml)."""
+    if name.endswith(".toml"):
+        return read_recipe(Path(name), overrides=overrides)
+    return parse_recipe(shipped_recipe(name), overrides=overrides, origin=f"recipe {name}")
+
+
+def load(folder: str | Path) -> Any:
+    """Load the best model of a run; what it can do depends on what it was trained for.
+
+    A translator translates, a language model generates, a classifier classifies, a forecaster
+    forecasts.
+    """
+    from regard.runs.run import Run
+
+    run = Run.open(Path(folder))
+    return task_of(run.task).load(run.folder)
+
+
+def look_at(request: LookRequest, picture: str | None = None) -> View:
+    """Return what a run's model looked at, or say what the run can show instead."""
+    from regard.runs.run import Run
+
+    task = Run.open(request.run).task
+    views = task_of(task).views
+    heads = (request.part, request.layer, request.head) != (None, None, None)
+    name = picture or ("heads" if heads and "heads" in views else "map")
+    if name not in views:
+        known = [f"--{other}" for other in views if other not in ("map", "heads")]
+        raise SettingsError(
+            f"The run at {request.run} is of the task {task!r} and has no --{name}; it can show "
+            f"{', '.join([*known, '--positions', '--curves'])}."
+        )
+    return views[name](request)
+
+
+def trace_run(folder: Path, text: str) -> Trace:
+    """Trace one input through the best model of a run."""
+    from regard.runs.run import Run
+
+    task = Run.open(folder).task
+    trace = task_of(task).trace
+    if trace is None:
+        raise SettingsError(f"A run of the task {task!r} has no trace yet.")
+    return trace(load(folder), text)
+
+
+def trace_recipe(recipe: Recipe, text: str) -> Trace:
+    """Trace one input through the untrained model of a recipe."""
+    task = task_of(recipe.task)
+    if task.trace is None or task.untrained is None:
+        raise SettingsError(f"A recipe of the task {recipe.task!r} has no trace: train it first.")
+    return task.trace(task.untrained(recipe, text), text)
+
+
+def train(
+    recipe: str | Path | Recipe,
+    *,
+    out: str | Path,
+    data: Any = None,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    resume: bool = False,
+    progress: bool | Display = True,
+) -> TrainedRun:
+    """Train by a recipe, test, and write a report: what `regard train` does.
+
+    `recipe` is the name of a shipped recipe, a .toml file, or a recipe. `data` is what to learn
+    from, in place of the recipe's own data: of a translator `{"train": pairs, "valid": pairs}`,
+    where pairs are a list or iterator of (source, target), or names of files. `set` changes
+    settings by their dotted names, as `{"training.steps": 200}`. `progress` shows how far the
+    training is; False keeps silent.
+
+    >>> trained = regard.train("seq2seq-attention", data={"train": pairs}, out="runs/mine")
+    >>> trained.model.translate("cats sleep").text
+    """
+    from regard.runs.display import display_of
+
+    title = recipe if isinstance(recipe, str) else None
+    if not isinstance(recipe, Recipe):
+        recipe = find_recipe(str(recipe), overrides=_overrides(set))
+    elif set:
+        recipe = _changed(recipe, _overrides(set))
+    return task_of(recipe.task).train(
+        recipe,
+        Path(out),
+        title=recipe.title or title or recipe.task,
+        resume=resume,
+        data=data,
+        display=display_of(progress),
+    )
+
+
+def _overrides(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
+    """Return changes of settings as `key=value`, as the command line has them."""
+    from regard.settings.recipe import toml_value
+
+    if not isinstance(given, Mapping):
+        return list(given)
+    return [f"{key}={toml_value(value)}" for key, value in given.items()]
+
+
+def _changed(recipe: Recipe, overrides: Sequence[str]) -> Recipe:
+    from regard.settings.recipe import recipe_text
+
+    return parse_recipe(recipe_text(recipe), overrides=overrides, origin="recipe")

@@ -1,0 +1,74 @@
+"""A trained forecaster as picture and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.models.inspection import parameter_count
+from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_page
+from regard.pictures.series import draw_forecast, forecast_svg
+from regard.runs.report import learning_section, making_section, minutes
+from regard.tasks.forecasting.model import TrainedForecaster
+from regard.training.progress import read_metrics
+
+
+def draw_trained(trained: TrainedForecaster, path: Path) -> None:
+    """Draw the series, the forecasts of the test windows and the attention behind them."""
+    draw_forecast(path=path, **_picture(trained))
+
+
+def trained_svg(trained: TrainedForecaster) -> str:
+    """Return the same picture as SVG text, to stand in a page."""
+    return forecast_svg(**_picture(trained))
+
+
+def _picture(trained: TrainedForecaster) -> dict[str, Any]:
+    """Return what the picture is drawn from, by the names of its parameters."""
+    windows, recipe = trained.windows, trained.model.recipe
+    found = trained.tested()
+    series = windows.series
+    # The numbers of the Fibonacci series are beyond reading; its scale is not.
+    unit = (1.0, 0.0) if recipe.data.file is None else (series.high - series.low, series.low)
+    return {
+        "series": unit[1] + unit[0] * series.scaled,
+        "places": np.sort(windows.test) + recipe.data.window,
+        "forecast": unit[1] + unit[0] * found.values.numpy(),
+        "weights": None if found.weights is None else found.weights.numpy(),
+        "name": series.name if recipe.data.file is not None else f"{series.name}, scaled to [0, 1]",
+        "joined": recipe.data.split == "time",
+        "title": f"test MSE {trained.score.mse:.3g}, naive {trained.score.naive_mse:.3g} "
+        "(scaled units)",
+    }
+
+
+def write_report(trained: TrainedForecaster, path: Path, *, title: str) -> None:
+    """Write one HTML file about a trained forecaster."""
+    write_page(path, title=title, sections=list(_sections(trained)))
+
+
+def _sections(trained: TrainedForecaster) -> Iterator[Section]:
+    name, score = trained.run.folder.name, trained.score
+    history = read_metrics(trained.run.metrics)
+    yield Heading("Error on the test windows")
+    yield Table(
+        f"{score.windows} windows of {trained.windows.series.name}; naive: the last value repeated",
+        ["forecast", "MSE, scaled to [0, 1]", "typical error"],
+        [
+            ["model", f"{score.mse:.4g}", f"{score.rmse:.4g}"],
+            ["naive", f"{score.naive_mse:.4g}", f"{score.naive_rmse:.4g}"],
+        ],
+    )
+    size = parameter_count(trained.model.model)
+    yield Paragraph(f"{size:,} parameters; {minutes(history):.2f} minutes of training.")
+    attends = trained.model.attends
+    yield Heading("The series and its forecast")
+    yield Picture(
+        "What happened, what was forecast" + (", and what was attended to" if attends else ""),
+        trained_svg(trained),
+    )
+    yield from learning_section({name: history})
+    yield from making_section(name, trained.model.model, trained.model.recipe)

@@ -1,0 +1,86 @@
+"""The trace of a window through a forecaster: every value, with its formula."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from regard.base.errors import RegardError
+from regard.corpora.series import read_column
+from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
+from regard.tasks.forecasting.data import read_series
+from regard.tasks.forecasting.model import LoadedForecaster, build
+from regard.tasks.forecasting.settings import ForecastRecipe
+
+LAST = "last"
+
+
+def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
+    """Trace a window: numbers with commas or spaces between, a CSV file, or `last`.
+
+    A file or `last` stands for the last window of the file, or of the recipe's own series.
+    """
+    window = torch.tensor(_window(loaded, text))[None]
+    loaded.model.eval()
+    with torch.no_grad(), recorded(loaded.model) as heard:
+        found = loaded.model.explain(window)
+    arrays = [
+        TracedArray(name, FORECAST_AXES[name], value[0].numpy(), FORECAST_FORMULAS[name])
+        for name, value in found.items()
+    ]
+    forecast = loaded.low + (loaded.high - loaded.low) * found["output"][0].numpy()
+    return Trace(
+        family="forecaster",
+        source=text,
+        output=", ".join(f"{value:.6g}" for value in forecast),
+        arrays=arrays,
+        labels={},
+        parts=traced_parts(heard),
+    )
+
+
+def _window(loaded: LoadedForecaster, text: str) -> np.ndarray:
+    """Return the window that the text means, in the model's units."""
+    data = loaded.recipe.data
+    if text == LAST:
+        return read_series(data).scaled[-data.window :].copy()
+    if text.lower().endswith((".csv", ".csv.gz")):
+        _, values = read_column(Path(text), data.column)
+        return loaded.scale(values[-data.window :].tolist())
+    try:
+        numbers = [float(part) for part in re.split(r"[\s,;]+", text.strip())]
+    except ValueError:
+        raise RegardError(
+            f"{text!r} is no window of a series: give {data.window} numbers with commas between, "
+            f"a CSV file, or {LAST!r} for the last window of the recipe's own series."
+        ) from None
+    return loaded.scale(numbers)
+
+
+def untrained(recipe: ForecastRecipe, text: str) -> LoadedForecaster:
+    """Return an untrained forecaster; it has seen no series, so numbers are taken as they are."""
+    torch.manual_seed(recipe.training.seed)
+    return LoadedForecaster(model=build(recipe), recipe=recipe, low=0.0, high=1.0)
+
+
+FORECAST_AXES = {
+    "input": ("time",),
+    "state": ("time", "hidden"),
+    "score": ("time",),
+    "alpha": ("time",),
+    "alpha_state": ("time", "hidden"),
+    "context": ("hidden",),
+    "output": ("horizon",),
+}
+FORECAST_FORMULAS = {
+    "input": "x_t, scaled",
+    "state": "h_t = f(x_t, h_{t-1})",
+    "score": "e_t = tanh(w . h_t + b_t)",
+    "alpha": "alpha_t",
+    "alpha_state": "alpha_t h_t",
+    "context": "c = sum_t alpha_t h_t (+ b); without attention h_T",
+    "output": "y = W c + b, scaled",
+}

@@ -1,0 +1,136 @@
+"""Training a forecaster: windows, model, loop and final test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from regard.batching.order import Position
+from regard.batching.windows import WindowBatch, iterate_windows
+from regard.models.forecaster import Forecaster, build_forecaster
+from regard.runs.display import Display, SilentDisplay
+from regard.runs.run import Run, limits_of, open_records, open_store, training_run
+from regard.scoring.forecast import ForecastScore, score_forecast
+from regard.settings.recipe import Recipe, expect
+from regard.tasks.forecasting.data import Windows, given_windows, read_windows
+from regard.tasks.forecasting.model import (
+    SCALE,
+    LoadedForecaster,
+    TrainedForecaster,
+    load,
+)
+from regard.tasks.forecasting.report import draw_trained, write_report
+from regard.tasks.forecasting.settings import ForecastRecipe
+from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.losses import LossSum
+from regard.training.progress import Observer, Observers
+
+
+def train_forecaster(
+    recipe: ForecastRecipe,
+    run: Run,
+    *,
+    windows: Windows | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedForecaster:
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    windows = windows or read_windows(recipe.data)
+    settings = recipe.training
+    train = windows.batch(windows.train)
+    # Without windows to choose by, the training windows themselves tell the best model.
+    valid = windows.batch(windows.valid) if len(windows.valid) else train
+    torch.manual_seed(settings.seed)
+    model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
+    store = open_store(run, keep=settings.keep, fingerprint=windows.fingerprint())
+    _save_scale(run, windows)
+    objective = Objective(
+        loss_sum=partial(squared_error, model),
+        batches_from=lambda epoch, batch: iterate_windows(
+            train,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            start=Position(epoch=epoch, batch=batch),
+        ),
+        validate=partial(_validate, model, valid),
+    )
+    optimisation = Optimisation[WindowBatch](
+        optimizer=torch.optim.Adam(model.parameters(), fused=True),
+        learning_rate=partial(
+            learning_rate,
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup=settings.warmup,
+        ),
+        clip=settings.clip,
+    )
+    fit(
+        model,
+        objective,
+        optimisation,
+        limits=limits_of(settings),
+        store=store,
+        observer=Observers([*open_records(run, store), *observers]),
+    )
+    best = load(run.folder)
+    score = measure_forecaster(best, windows)
+    (run.folder / "test.json").write_text(
+        json.dumps(score.to_dict(), indent=1) + "\n", encoding="utf-8"
+    )
+    return TrainedForecaster(run, best, windows, score)
+
+
+def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
+    """Return the summed squared error of a batch."""
+    error = (model(batch.inputs).values - batch.expected).square().sum()
+    return LossSum(error, error.detach())
+
+
+def measure_forecaster(loaded: LoadedForecaster, windows: Windows) -> ForecastScore:
+    """Return the error on the test windows, beside that of repeating the last value."""
+    inputs = windows.inputs[windows.test]
+    return score_forecast(
+        loaded.run(inputs).values.numpy(),
+        windows.expected[windows.test],
+        last=inputs[:, -1],
+        unit=windows.series.high - windows.series.low,
+    )
+
+
+def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
+    loss = float(squared_error(model, batch).nats) / batch.target_tokens
+    return Validation(metrics={"loss": loss}, value=loss)
+
+
+def _save_scale(run: Run, windows: Windows) -> None:
+    scale = {"low": windows.series.low, "high": windows.series.high}
+    (run.folder / SCALE).write_text(json.dumps(scale) + "\n", encoding="utf-8")
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    title: str = "",
+    resume: bool = False,
+    data: Sequence[float] | np.ndarray | None = None,
+    display: Display | None = None,
+) -> TrainedForecaster:
+    """Train a forecaster, test it, draw what it does and write its report."""
+    settings = expect(recipe, ForecastRecipe)
+    display = SilentDisplay() if display is None else display
+    if not resume:
+        Run.require_free(out)
+    settings, windows = given_windows(settings, data)
+    with training_run(out, settings, resume=resume) as run:
+        limits = limits_of(settings.training)
+        with display.training(limits, title=title, unit="values") as observer:
+            trained = train_forecaster(settings, run, windows=windows, observers=[observer])
+        for path in trained.pictures:
+            draw_trained(trained, path)
+        write_report(trained, trained.report, title=settings.title or title)
+    return trained

@@ -1,0 +1,331 @@
+"""The data of a language model: running text as token files, or prompts with answers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from regard.base.errors import DataError, SettingsError
+from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.stream import (
+    AnswerBatch,
+    AnswerIds,
+    StreamBatch,
+    WindowOrder,
+    all_windows,
+    answer_ids,
+    collate_answers,
+    iterate_stream,
+)
+from regard.corpora.parallel import SentencePair, read_pairs
+from regard.corpora.running_text import (
+    TextMeasure,
+    TokenFile,
+    between,
+    has_tokens,
+    measure,
+    open_tokens,
+    text_chunks,
+    thinned,
+    write_tokens,
+)
+from regard.models.language_model import LanguageModel
+from regard.runs.run import Run
+from regard.settings.recipe import require_known, validate
+from regard.tasks.language_modelling.settings import (
+    LanguageModelRecipe,
+    LanguageTokenizerSettings,
+    TextSettings,
+)
+from regard.text.tokenizers import (
+    NEWLINE,
+    AnyTokenizer,
+    RunningText,
+    load_tokenizer,
+    train_tokenizer,
+)
+from regard.training.loop import Validation
+from regard.training.losses import LossSum
+
+TOKENIZER = "text"
+
+
+@dataclass(frozen=True)
+class TextData:
+    """A tokenizer, and the two parts of a text as its ids."""
+
+    text: RunningText
+    train: TokenFile
+    valid: TokenFile
+
+    def fingerprint(self) -> str:
+        """Return what tells one text and its division from another."""
+        return f"{self.train.digest}+{self.valid.digest}"
+
+    def batches(
+        self, recipe: LanguageModelRecipe
+    ) -> Callable[[int, int], Iterator[tuple[Position, StreamBatch]]]:
+        """Return the order of training."""
+        order = WindowOrder(
+            len(self.train),
+            context=recipe.model.context,
+            batch_size=recipe.training.batch_size,
+            seed=recipe.training.seed,
+        )
+        return lambda epoch, batch: iterate_stream(self.train, order, start=Position(epoch, batch))
+
+    def validate(
+        self,
+        model: LanguageModel[Any],
+        recipe: LanguageModelRecipe,
+        *,
+        loss_of: Callable[[LanguageModel[Any], StreamBatch], LossSum],
+    ) -> Validation:
+        """Return loss and perplexity a symbol, and bits a character and byte, of all the text."""
+        nats, tokens = 0.0, 0
+        for batch in all_windows(self.valid, context=recipe.model.context):
+            nats += float(loss_of(model, batch).nats)
+            tokens += batch.target_tokens
+        loss = nats / tokens
+        bits = loss / math.log(2) * len(self.valid)  # its first symbol costs as the others do
+        metrics = {
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700)),
+            "bits_per_character": bits / self.valid.characters,
+            "bits_per_byte": bits / self.valid.bytes,
+        }
+        return Validation(metrics=metrics, value=loss)
+
+
+Chunks = Callable[[], Iterator[str]]
+# A text, several one after the other, or {"text": ..., "valid": ...} of such; or names of files.
+GivenText = str | Path | Sequence[str | Path] | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts that are given in Python: what is learned from, and what is validated on."""
+
+    text: tuple[str, ...]
+    valid: tuple[str, ...]
+
+
+def given_text(
+    recipe: LanguageModelRecipe, data: GivenText | None
+) -> tuple[LanguageModelRecipe, Texts | None]:
+    """Return the recipe with the files that are given in Python, or texts from memory.
+
+    A path is a file; a string is a text.
+    """
+    if data is None:
+        return recipe, None
+    table = dict(data) if isinstance(data, Mapping) else {"text": data}
+    for part in table:
+        require_known(part, ("text", "valid"), what="part of the data")
+    parts = {
+        part: (given,) if isinstance(given, str | Path) else tuple(given)
+        for part, given in table.items()
+    }
+    every = [one for given in parts.values() for one in given]
+    files = [one for one in every if isinstance(one, Path)]
+    if files and len(files) != len(every):
+        raise SettingsError("The data has files and texts from memory: give one kind only.")
+    if files:
+        named = {part: tuple(map(str, given)) for part, given in parts.items()}
+        settings = validate({**recipe.data.model_dump(), **named}, TextSettings, origin="data")
+        return recipe.model_copy(update={"data": settings}), None
+    settings = recipe.data.model_copy(update={"from_memory": True})
+    texts = Texts(parts.get("text", ()), parts.get("valid", ()))
+    return recipe.model_copy(update={"data": settings}), texts
+
+
+class _Parts:
+    """The two parts of a text, which can be read again and again."""
+
+    def __init__(self, settings: TextSettings, texts: Texts | None = None):
+        if settings.from_memory and texts is None:
+            raise SettingsError(
+                "This run was trained on text given in Python, which is in no file: give the data "
+                "again."
+            )
+        if not (texts.text if texts else settings.text):
+            raise SettingsError("There is no text to learn from: set data.text=FILE.")
+        files = partial(text_chunks, [Path(file) for file in settings.text])
+        valid_files = partial(text_chunks, [Path(file) for file in settings.valid])
+        self._text: Chunks = files if texts is None else partial(iter, texts.text)
+        self._valid: Chunks | None = valid_files if settings.valid else None
+        if texts is not None:
+            self._valid = partial(iter, texts.valid) if texts.valid else None
+        self.measure = measure(self._text())
+        held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
+        self.characters = self.measure.characters - held
+        self.digests = (
+            f"{self.measure.digest}:{self.characters}",
+            measure(self._valid()).digest if self._valid else "end",
+        )
+
+    def train(self) -> Iterator[str]:
+        return between(self._text(), 0, self.characters)
+
+    def valid(self) -> Iterator[str]:
+        if self._valid:
+            return self._valid()
+        return between(self._text(), self.characters, self.measure.characters)
+
+
+def prepare_text(run: Run, recipe: LanguageModelRecipe, texts: Texts | None = None) -> TextData:
+    """Return the run's tokenizer and token files, made from its text if they are not there yet."""
+    parts = _Parts(recipe.data, texts)
+    folder = run.folder
+    if not (folder / f"{TOKENIZER}.json").is_file():
+        learned = _tokenizer(recipe, parts)
+        learned.save(folder, TOKENIZER)
+    text = RunningText(load_tokenizer(folder, TOKENIZER))
+    files = []
+    for name, part, digest in zip(
+        ("train", "valid"), (parts.train, parts.valid), parts.digests, strict=True
+    ):
+        path = folder / "data" / f"{name}.tokens"
+        if not has_tokens(path) or open_tokens(path).digest != digest:
+            write_tokens(path, part(), encode=text.encode, vocab=text.size, digest=digest)
+        files.append(open_tokens(path))
+    data = TextData(text, *files)
+    _require_length(data, parts.measure, recipe)
+    return data
+
+
+def _tokenizer(recipe: LanguageModelRecipe, parts: _Parts) -> AnyTokenizer:
+    """Return a tokenizer of the training part, or that of the run to go on from."""
+    start = recipe.training.start_from
+    if start is not None:
+        return load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
+    return learn_tokenizer(recipe.tokenizer, parts.train(), characters=parts.characters)
+
+
+def learn_tokenizer(
+    settings: LanguageTokenizerSettings, chunks: Iterator[str], *, characters: int
+) -> AnyTokenizer:
+    """Learn a tokenizer from a text; subwords from a sample of it, so that memory stays small."""
+    if settings.kind == "character":
+        return train_tokenizer(chunks, kind="character", size=settings.size)
+    sample = thinned(chunks, total=characters, wanted=settings.sample)
+    if settings.kind == "sentencepiece":
+        lines = (line for chunk in sample for line in chunk.split("\n"))
+        return train_tokenizer(lines, kind="sentencepiece", size=settings.size)
+    return train_tokenizer(sample, kind="byte-bpe", size=settings.size)
+
+
+def _require_length(data: TextData, size: TextMeasure, recipe: LanguageModelRecipe) -> None:
+    """Refuse a text that has not one window to train on, or nothing to validate on."""
+    context = recipe.model.context
+    if len(data.train) < context + 1 or len(data.valid) < 2:
+        raise DataError(
+            f"the text has {size.characters} characters, too few: {len(data.train)} symbols to "
+            f"train on and {len(data.valid)} to validate on, where one window takes {context + 1}",
+            path=recipe.data.text[0] if recipe.data.text else "data",
+            remedy="Give more text, or set a smaller model.context.",
+        )
+
+
+ROWS = 32
+
+
+@dataclass(frozen=True)
+class AnswerData:
+    """A tokenizer, and prompts with answers to train and to validate on.
+
+    A line end stands after the prompt and after the answer.
+    """
+
+    text: RunningText
+    train: list[AnswerIds]
+    valid: list[AnswerIds]
+    digest: str
+
+    def fingerprint(self) -> str:
+        """Return what tells one corpus from another."""
+        return self.digest
+
+    def batches(
+        self, recipe: LanguageModelRecipe
+    ) -> Callable[[int, int], Iterator[tuple[Position, AnswerBatch]]]:
+        """Return the order of training."""
+        settings = recipe.training
+        order = BatchOrder(
+            [(len(one.ids), 0) for one in self.train],
+            token_budget=settings.batch_size * recipe.model.context,
+            seed=settings.seed,
+        )
+        return lambda epoch, batch: endless(
+            order,
+            lambda rows: collate_answers([self.train[row] for row in rows]),
+            start=Position(epoch, batch),
+        )
+
+    def validate(
+        self,
+        model: LanguageModel[Any],
+        recipe: LanguageModelRecipe,
+        *,
+        loss_of: Callable[[LanguageModel[Any], AnswerBatch], LossSum],
+    ) -> Validation:
+        """Return loss and perplexity of the answers' symbols."""
+        nats, tokens = 0.0, 0
+        ordered = sorted(self.valid, key=lambda one: len(one.ids))
+        for first in range(0, len(ordered), ROWS):
+            batch = collate_answers(ordered[first : first + ROWS])
+            nats += float(loss_of(model, batch).nats)
+            tokens += batch.target_tokens
+        loss = nats / tokens
+        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
+        return Validation(metrics=metrics, value=loss)
+
+
+def prepare_answers(run: Run, recipe: LanguageModelRecipe) -> AnswerData:
+    """Return the pairs of a recipe as ids."""
+    train, valid = _read(recipe)
+    if not (run.folder / f"{TOKENIZER}.json").is_file():
+        start = recipe.training.start_from
+        if start is not None:
+            tokenizer = load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
+        else:
+            texts = [f"{pair.source}{NEWLINE}{pair.target}{NEWLINE}" for pair in train]
+            size = sum(len(text) for text in texts)
+            tokenizer = learn_tokenizer(recipe.tokenizer, iter(texts), characters=size)
+        tokenizer.save(run.folder, TOKENIZER)
+    text = RunningText(load_tokenizer(run.folder, TOKENIZER))
+    digest = hashlib.blake2b(digest_size=16)
+    for pair in (*train, *valid):
+        digest.update(f"{pair.source}\t{pair.target}\n".encode())
+
+    def encoded(pairs: Sequence[SentencePair]) -> list[AnswerIds]:
+        return [
+            answer_ids(
+                text.encode(pair.source + NEWLINE),
+                text.encode(pair.target + NEWLINE),
+                context=recipe.model.context,
+            )
+            for pair in pairs
+        ]
+
+    return AnswerData(text, encoded(train), encoded(valid), digest.hexdigest())
+
+
+def _read(recipe: LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:
+    data = recipe.data
+    pairs = read_pairs([Path(file) for file in data.pairs])
+    if data.valid:
+        return pairs, read_pairs([Path(file) for file in data.valid])
+    held = round(len(pairs) * data.valid_share)
+    if not 0 < held < len(pairs):
+        raise DataError(
+            f"{len(pairs)} pairs are too few to hold some out for validation",
+            path=data.pairs[0],
+            remedy="Give data.valid, or more pairs.",
+        )
+    return pairs[:-held], pairs[-held:]

@@ -1,0 +1,292 @@
+"""Text that a language model writes: streamed as it is drawn, with strings to stop at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from regard.base.errors import RegardError
+from regard.base.shapes import Float, Tensor
+from regard.base.special_tokens import UNKNOWN
+from regard.decoding.continuation import Choice, Drawn, continuation
+from regard.models.language_model import LanguageModel, build_language_model
+from regard.runs.run import Run, TrainedRun
+from regard.settings.recipe import validate
+from regard.tasks.language_modelling.data import (
+    TOKENIZER,
+)
+from regard.tasks.language_modelling.settings import (
+    GenerationSettings,
+    LanguageModelRecipe,
+)
+from regard.text.character import CharacterTokenizer
+from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer
+from regard.training.checkpoint import load_weights
+
+CUT_LETTER = "\ufffd"  # what bytes that do not yet make a letter are shown as
+
+Told = Callable[[int, str], None]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One continuation of a prompt, and why it ended."""
+
+    prompt: str
+    text: str
+    tokens: int
+    reason: Literal["length", "stop", "end"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+
+class _Sample:
+    """The text of one sample as it grows, told of in parts that will not change any more."""
+
+    def __init__(
+        self, text: RunningText, prompt: Sequence[int], *, stop: Sequence[str], tell: Told | None
+    ):
+        self._text = text
+        self._ids = list(prompt)
+        self._before = len(text.decode(self._ids))
+        self._stop = [string for string in stop if string]
+        self._tell = tell
+        self._told = 0
+        self.tokens = 0
+        self.reason: Literal["length", "stop", "end"] = "length"
+        self.written = ""
+
+    def add(self, drawn: Drawn) -> bool:
+        """Take in one more symbol; return whether the sample ends with it."""
+        if drawn.token == self._text.end:
+            self.reason = "end"
+            return True
+        self._ids.append(drawn.token)
+        self.tokens += 1
+        self.written = self._text.decode(self._ids)[self._before :]
+        found = [place for stop in self._stop if (place := self.written.find(stop)) >= 0]
+        if found:
+            self.written = self.written[: min(found)]
+            self.reason = "stop"
+            return True
+        self._tell_until(drawn.sample, len(self.written) - self._unsure())
+        return False
+
+    def close(self, number: int) -> None:
+        """Tell what was held back."""
+        self._tell_until(number, len(self.written))
+
+    def _tell_until(self, number: int, end: int) -> None:
+        if self._tell is not None and end > self._told:
+            self._tell(number, self.written[self._told : end])
+            self._told = end
+
+    def _unsure(self) -> int:
+        """Return how many characters at the end may still change, or begin a string to stop at."""
+        whole = len(self.written.rstrip(CUT_LETTER))
+        sure = whole
+        for stop in self._stop:
+            for length in range(1, len(stop)):
+                if self.written.endswith(stop[:length]):
+                    sure = min(sure, len(self.written) - length)
+        return len(self.written) - sure
+
+
+def generate(
+    model: LanguageModel[Any],
+    text: RunningText,
+    prompt: str,
+    *,
+    choice: Choice,
+    max_tokens: int,
+    samples: int = 1,
+    seed: int = 1,
+    stop: Sequence[str] = (),
+    cache: bool = True,
+    tell: Told | None = None,
+) -> list[Generated]:
+    """Return continuations of a prompt; `tell` hears the number and each new part of a sample."""
+    ids = prompt_ids(text, prompt)
+    found = [_Sample(text, ids, stop=stop, tell=tell) for _ in range(samples)]
+
+    def finished(drawn: Drawn) -> bool:
+        return found[drawn.sample].add(drawn)
+
+    for _ in continuation(
+        model,
+        ids,
+        choice=choice,
+        finished=finished,
+        max_tokens=max_tokens,
+        samples=samples,
+        seed=seed,
+        context=model.context,
+        cache=cache,
+    ):
+        pass  # each symbol is taken in by `finished`
+    for number, sample in enumerate(found):
+        sample.close(number)
+    return [Generated(prompt, one.written, one.tokens, one.reason) for one in found]
+
+
+def prompt_ids(text: RunningText, prompt: str) -> list[int]:
+    """Return what the model reads first: the prompt, or for an empty one the end of a line."""
+    ids = text.encode(prompt) or text.opening
+    if not ids:
+        raise RegardError("This model knows no line ends to begin after: give it a prompt.")
+    return ids
+
+
+@dataclass(frozen=True)
+class HeadView:
+    """What every layer and head looked at, with the symbols that it was."""
+
+    pieces: tuple[str, ...]
+    weights: Float[Tensor, "layers heads time time"]
+
+
+class LoadedLanguageModel:
+    """A model, its tokenizer and its recipe."""
+
+    def __init__(
+        self, *, model: LanguageModel[Any], text: RunningText, recipe: LanguageModelRecipe
+    ):
+        self.model = model
+        self.text = text
+        self.recipe = recipe
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        samples: int = 1,
+        seed: int = 1,
+        stop: Sequence[str] = (),
+        cache: bool = True,
+        tell: Told | None = None,
+        **settings: Any,
+    ) -> list[Generated]:
+        """Continue a prompt by the recipe's `decoding`, or by settings that are given here.
+
+        A model that was trained on prompts with answers gives one line: its answer.
+        """
+        chosen = self.generation(**settings)
+        if self.recipe.data.pairs:
+            prompt, stop = prompt.removesuffix(NEWLINE) + NEWLINE, [*stop, NEWLINE]
+        return generate(
+            self.model,
+            self.text,
+            prompt,
+            choice=Choice(
+                temperature=chosen.temperature,
+                top_k=chosen.top_k,
+                top_p=chosen.top_p,
+                min_p=chosen.min_p,
+                repetition_penalty=chosen.repetition_penalty,
+            ),
+            max_tokens=chosen.max_tokens,
+            samples=samples,
+            seed=seed,
+            stop=stop,
+            cache=cache,
+            tell=tell,
+        )
+
+    def generation(self, **settings: Any) -> GenerationSettings:
+        """Return the recipe's settings of generation with these in their place."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        table = self.recipe.decoding.model_dump() | given
+        return validate(table, GenerationSettings, origin="generate")
+
+    def doubts(self, prompt: str) -> list[str]:
+        """Return what a user should know about a prompt: a sentence for each doubt."""
+        ids = prompt_ids(self.text, prompt)
+        found = []
+        context = self.model.context
+        if context is not None and len(ids) > context:
+            found.append(
+                f"The prompt has {len(ids)} symbols and the model reads {context} at once: only "
+                "the last of them count."
+            )
+        if isinstance(self.text.tokenizer, CharacterTokenizer) and UNKNOWN in ids:
+            unknown = {letter for letter in prompt if UNKNOWN in self.text.encode(letter)}
+            listed = " ".join(repr(letter) for letter in sorted(unknown))
+            found.append(f"The model has never seen these characters of the prompt: {listed}.")
+        return found
+
+    @torch.no_grad()
+    def bits_per_character(self, text: str) -> float:
+        """Return how many bits each character of a text costs, after the end of a line."""
+        ids = [*self.text.opening, *self.text.encode(text)]
+        if not text:
+            raise RegardError("There is nothing to measure: the text is empty.")
+        nats, first = 0.0, len(self.text.opening) or 1
+        context = self.model.context or len(ids)
+        for start in range(0, len(ids) - 1, context):
+            window = torch.tensor([ids[start : start + context + 1]])
+            features = self.model(window[:, :-1]).features[0]
+            logs = torch.log_softmax(self.model.project(features), dim=-1)
+            chosen = logs.gather(1, window[0, 1:, None]).squeeze(1)
+            nats -= float(chosen[max(0, first - 1 - start) :].sum())
+        return nats / math.log(2) / len(text)
+
+    @torch.no_grad()
+    def heads(self, text: str) -> HeadView:
+        """Return what every head of every layer looks at, at each symbol of a text."""
+        ids = prompt_ids(self.text, text)[-(self.model.context or 0) :]
+        maps = self.model.head_maps(torch.tensor([ids]))
+        return HeadView(tuple(self.text.pieces(ids)), maps[:, 0])
+
+
+def load(folder: str | Path) -> LoadedLanguageModel:
+    """Load the best language model of a run."""
+    run = Run.open(Path(folder))
+    recipe = run.recipe(LanguageModelRecipe)
+    text = RunningText(load_tokenizer(run.folder, TOKENIZER))
+    model = build_language_model(recipe.model, vocab=text.size)
+    load_weights(model, run.weights())
+    model.eval()
+    return LoadedLanguageModel(model=model, text=text, recipe=recipe)
+
+
+# A recipe does not know its vocabulary before it has seen text; this stands in for characters.
+ASSUMED_CHARACTERS = 100
+
+
+def build(recipe: LanguageModelRecipe) -> LanguageModel[Any]:
+    """Return the untrained language model of a recipe."""
+    vocab = recipe.model.vocab or recipe.tokenizer.size or ASSUMED_CHARACTERS
+    return build_language_model(recipe.model, vocab=vocab)
+
+
+SAMPLES = "samples.jsonl"
+
+
+@dataclass(frozen=True)
+class TrainedLanguageModel(TrainedRun):
+    """A finished training: its run, its best model, and what its validation found."""
+
+    model: LoadedLanguageModel
+    metrics: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where everything is, and the validation, as plain values."""
+        return {**super().to_dict(), "samples": str(self.run.folder / SAMPLES), **self.metrics}
+
+    def lines(self) -> list[str]:
+        """Return the validation as a person reads it."""
+        found, bits = self.metrics, self.metrics.get("bits_per_character")
+        by_character = "" if bits is None else f", {bits:.4f} bits a character"
+        folder = self.run.folder
+        return [
+            f"Validation: loss {found['loss']:.4f}, perplexity {found['perplexity']:.4g}"
+            f"{by_character}.",
+            f"Run: {folder}   samples: {folder / SAMPLES}   report: {self.report}",
+        ]

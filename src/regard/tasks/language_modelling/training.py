@@ -1,0 +1,185 @@
+"""Training a language model on running text, or on the answers to prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.batching.batch import split_rows
+from regard.batching.stream import AnswerBatch, StreamBatch
+from regard.compute.processes import processes_for
+from regard.models.language_model import LanguageModel, build_language_model
+from regard.models.pretrained import load_extended
+from regard.runs.display import Display, SilentDisplay
+from regard.runs.run import Run, limits_of, open_records, open_store, training_run
+from regard.settings.recipe import Recipe, expect
+from regard.tasks.language_modelling.data import (
+    AnswerData,
+    GivenText,
+    TextData,
+    Texts,
+    given_text,
+    prepare_answers,
+    prepare_text,
+)
+from regard.tasks.language_modelling.model import (
+    SAMPLES,
+    LoadedLanguageModel,
+    TrainedLanguageModel,
+    load,
+)
+from regard.tasks.language_modelling.report import write_report
+from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
+from regard.training.checkpoint import MovingAverage, read_state, read_tensors
+from regard.training.loop import Objective, Optimisation, fit, learning_rate
+from regard.training.losses import LossSum, chunked_token_loss
+from regard.training.progress import Observer, Observers, Progress, read_metrics
+from regard.training.update import Sharing, UpdateResult
+
+
+def train_language_model(
+    recipe: LanguageModelRecipe,
+    run: Run,
+    *,
+    data: TextData | AnswerData | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedLanguageModel:
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    data = data or prepare(run, recipe)
+    settings = recipe.training
+    torch.manual_seed(settings.seed)
+    model = build_language_model(recipe.model, vocab=data.text.size)
+    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+    store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
+    records = open_records(run, store, tensorboard=settings.tensorboard)
+    loaded = LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    objective = Objective[Any](
+        loss_sum=partial(next_token_loss, model),
+        batches_from=data.batches(recipe),
+        validate=partial(data.validate, model, recipe, loss_of=next_token_loss),
+    )
+    optimisation = Optimisation[Any](
+        optimizer=optimizer_of(model, settings),
+        learning_rate=partial(rate_of, settings=settings),
+        clip=settings.clip,
+        accumulate=settings.accumulate,
+        moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+        sharing=Sharing(_processes(recipe, model, data), split_rows),
+    )
+    fit(
+        model,
+        objective,
+        optimisation,
+        limits=limits_of(settings),
+        store=store,
+        observer=Observers([*records, SampleLog(run.folder / SAMPLES, loaded), *observers]),
+    )
+    metrics = dict(read_state(run.folder / "best")["metrics"])
+    return TrainedLanguageModel(run, load(run.folder), metrics)
+
+
+def _processes(recipe: LanguageModelRecipe, model: nn.Module, data: TextData | AnswerData) -> int:
+    """Return among how many processes windows are shared out; answers are too few for that."""
+    if not isinstance(data, TextData):
+        return 1
+    tokens = recipe.training.batch_size * recipe.model.context
+    return processes_for(model, wanted=recipe.training.processes, tokens=tokens)
+
+
+def prepare(
+    run: Run, recipe: LanguageModelRecipe, texts: Texts | None = None
+) -> TextData | AnswerData:
+    """Return the data of a recipe, or texts from memory: running text, or prompts with answers."""
+    if recipe.data.pairs:
+        return prepare_answers(run, recipe)
+    return prepare_text(run, recipe, texts)
+
+
+def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
+    """Return the summed loss of the symbols that a batch asks for."""
+    return chunked_token_loss(
+        model(batch.tokens).features,
+        expected=batch.expected,
+        mask=batch.mask,
+        weight=model.projection.weight,
+        bias=model.projection.bias,
+    )
+
+
+def optimizer_of(model: nn.Module, settings: PretrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW that pulls matrices towards zero; biases and norms have a place of their own."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": settings.weight_decay},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        betas=(0.9, settings.second_beta),
+        fused=True,
+    )
+
+
+def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
+    """Return the learning rate of an update: the schedule, set to end at the lowest rate."""
+    peak = settings.learning_rate
+    at = partial(learning_rate, step, schedule=settings.schedule, peak=peak, warmup=settings.warmup)
+    if step < settings.warmup or (end := at(1.0)) == peak:
+        return at(done)
+    share = (at(done) - end) / (peak - end)  # 1 at the peak, 0 at the end
+    return peak * (settings.lowest_rate + (1 - settings.lowest_rate) * share)
+
+
+class SampleLog:
+    """Writes what the model says at each validation, a line of JSON a sample."""
+
+    def __init__(self, path: Path, model: LoadedLanguageModel):
+        self._path = path
+        self._model = model
+
+    def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
+        """Do nothing at an update."""
+
+    def validated(self, progress: Progress, metrics: Mapping[str, float]) -> None:
+        """Write a sample in place of any that was written after this step before a crash."""
+        settings = self._model.recipe.decoding
+        if not settings.max_tokens:
+            return
+        rows = [row for row in read_metrics(self._path) if row["step"] < progress.step]
+        (found,) = self._model.generate(settings.prompt, seed=progress.step)
+        rows.append({"step": progress.step, **found.to_dict()})
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        self._path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+    def finished(self, progress: Progress, reason: str) -> None:
+        """Do nothing at the end."""
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    title: str = "",
+    resume: bool = False,
+    data: GivenText | None = None,
+    display: Display | None = None,
+) -> TrainedLanguageModel:
+    """Train a language model, and report how well it predicts and what it writes."""
+    display = SilentDisplay() if display is None else display
+    settings = expect(recipe, LanguageModelRecipe)
+    settings, texts = given_text(settings, data)
+    with training_run(out, settings, resume=resume) as run:
+        with display.waiting("Reading the text ..."):
+            prepared = prepare(run, settings, texts)
+        with display.training(limits_of(settings.training), title=title) as observer:
+            trained = train_language_model(settings, run, data=prepared, observers=[observer])
+        with display.waiting("Writing the report ..."):
+            write_report(trained, trained.report, title=settings.title or title)
+    return trained

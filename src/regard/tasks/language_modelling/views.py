@@ -1,0 +1,39 @@
+"""What every head of a language model looks at."""
+
+from __future__ import annotations
+
+from regard.base.errors import SettingsError
+from regard.tasks import LookRequest, View
+from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word
+from regard.tasks.language_modelling.model import HeadView, load
+
+
+def text_heads(view: HeadView) -> AttentionHeads:
+    """Return what a language model looked at, at each symbol of a text."""
+    text = "".join(view.pieces)
+    for space in SPACES:
+        text = text.replace(space, " ")
+    return AttentionHeads(text, view.weights.numpy(), view.pieces, view.pieces)
+
+
+def _request_heads(request: LookRequest) -> AttentionHeads:
+    if request.part is not None:
+        raise SettingsError("--part is for translators: a language model has one part only.")
+    return text_heads(load(request.run).heads(request.sentence))
+
+
+def heads_view(request: LookRequest) -> View:
+    """Show all heads, those of a layer, or one."""
+    heads = _request_heads(request)
+    record = {"pieces": list(heads.source), "weights": heads.weights.tolist()}
+    return view_of_heads(heads, request, record=record)
+
+
+def word_view(request: LookRequest) -> View:
+    """Show what one word of the text looks at."""
+    return view_of_word(_request_heads(request), request)
+
+
+def arcs_view(request: LookRequest) -> View:
+    """Show the self-attention of the whole text."""
+    return view_of_arcs(_request_heads(request), request)

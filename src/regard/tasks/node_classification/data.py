@@ -1,0 +1,95 @@
+"""The graph of a recipe, and the same as a model reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from regard.attention.edges import Edges
+from regard.attention.graph import Features, GraphInput, SparseFeatures, dense
+from regard.base.errors import DataError, SettingsError
+from regard.base.shapes import Int, Tensor
+from regard.batching.neighbours import NodeBatch
+from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
+from regard.corpora.graph_files import read_graphml, read_npz, read_tables
+from regard.tasks.node_classification.settings import GraphDataSettings
+
+# Above this share of entries that are not zero, a full matrix is faster.
+DENSE_SHARE = 0.25
+
+
+def read_graph(settings: GraphDataSettings) -> Graph:
+    """Return the graph that the settings name, with its split."""
+    graph, path = _read(settings)
+    if settings.split == "random" or (settings.split == "auto" and graph.split is None):
+        return split_at_random(
+            graph,
+            path=path,
+            per_class=settings.train_per_class,
+            valid=settings.valid_nodes,
+            test=settings.test_nodes,
+            seed=settings.split_seed,
+        )
+    if graph.split is None:
+        raise DataError(
+            "there is no split in the file",
+            path=path,
+            remedy="Set data.split=random, or add idx_train, idx_val and idx_test to an npz.",
+        )
+    return graph
+
+
+def graph_input(graph: Graph, settings: GraphDataSettings) -> GraphInput:
+    """Return features and edges as tensors."""
+    found = neighbourhoods(graph, undirected=settings.undirected)
+    matrix = graph.features.normalised() if settings.normalise else graph.features
+    edges = Edges.sort(
+        torch.from_numpy(found.source),
+        torch.from_numpy(found.target),
+        sources=graph.nodes,
+        targets=graph.nodes,
+    )
+    return GraphInput(_features(matrix), edges, torch.from_numpy(found.types))
+
+
+def node_batch(graph: Graph, tensors: GraphInput, nodes: Int[Tensor, "chosen"]) -> NodeBatch:
+    """Return some nodes of the graph with their classes."""
+    return NodeBatch(tensors, nodes, torch.from_numpy(graph.labels)[nodes])
+
+
+def _read(settings: GraphDataSettings) -> tuple[Graph, Path]:
+    if settings.edges and settings.features and settings.labels:
+        features = Path(settings.features)
+        graph = read_tables(Path(settings.edges), features=features, labels=Path(settings.labels))
+        return graph, features
+    if settings.graph is None:
+        raise SettingsError(
+            "There is no graph to learn from: give one with --set data.graph=FILE (npz or "
+            "GraphML), or data.edges, data.features and data.labels."
+        )
+    path = Path(settings.graph)
+    if path.suffix.lower() == ".npz":
+        return read_npz(path), path
+    if path.suffix.lower() in (".graphml", ".xml"):
+        return read_graphml(path, label=settings.label_attribute), path
+    raise DataError(
+        f"cannot tell the kind of graph from the suffix {path.suffix!r}",
+        path=path,
+        remedy="data.graph takes .npz or .graphml; give an edge list as data.edges.",
+    )
+
+
+def _features(matrix: FeatureMatrix) -> Features:
+    nodes = len(matrix.starts) - 1
+    entries = Edges.sort(
+        torch.from_numpy(matrix.columns),
+        torch.from_numpy(matrix.rows),
+        sources=matrix.width,
+        targets=nodes,
+    )
+    # Both are sorted by row, but within a row the file may have any order.
+    order = torch.argsort(torch.from_numpy(matrix.rows * matrix.width + matrix.columns))
+    sparse = SparseFeatures(entries, torch.from_numpy(matrix.values)[order])
+    full = nodes * matrix.width
+    return dense(sparse) if entries.count > DENSE_SHARE * full else sparse

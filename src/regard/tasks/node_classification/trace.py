@@ -1,0 +1,67 @@
+"""The trace of one node through a node classifier: its neighbours, their weights, its classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from regard.base.shapes import Tensor
+from regard.models.inspection import Trace, TracedArray, join_calls, recorded
+from regard.tasks.node_classification.model import LoadedGraphClassifier
+
+
+def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
+    """Trace a node, given by its name or number, through every layer."""
+    graph = loaded.graph
+    node = graph.find(text.strip())
+    loaded.model.eval()
+    with torch.no_grad(), recorded(loaded.model) as heard:
+        output = loaded.model(loaded.tensors, with_weights=True)
+    labels: dict[str, list[str]] = {"class": list(graph.classes)}
+    arrays: list[TracedArray] = []
+    edges = loaded.tensors.edges
+    into = torch.nonzero(edges.target == node)[:, 0]
+    names = [graph.name(int(source)) for source in edges.source[into]]
+    for number, weights in enumerate(output.attention, 1):
+        axis = f"neighbour (layer {number})"
+        labels[axis] = names
+        arrays.append(
+            TracedArray(
+                "weight" if number == 1 else f"weight_{number}",
+                (axis, "head"),
+                weights[into].numpy(),
+                "alpha_ij = softmax_j(e_ij) over the neighbours j",
+            )
+        )
+    if output.hidden is not None:
+        hidden = output.hidden[node].numpy()
+        arrays.append(
+            TracedArray("hidden", ("hidden",), hidden, "ELU of the layer before the last")
+        )
+    logits = output.logits[node]
+    arrays += [
+        TracedArray("logit", ("class",), logits.numpy(), "the last layer's sum"),
+        TracedArray("probability", ("class",), torch.softmax(logits, 0).numpy(), "softmax"),
+    ]
+    return Trace(
+        family="graph classifier",
+        source=text,
+        output=graph.classes[int(logits.argmax())],
+        arrays=arrays,
+        labels=labels,
+        parts=[
+            TracedArray(f"part.{name}", _axes(value), _of_node(value, node, graph.nodes))
+            for name, calls in heard.items()
+            for value in join_calls(calls)[:1]
+        ],
+    )
+
+
+def _of_node(value: Tensor, node: int, nodes: int) -> np.ndarray:
+    """Return the node's own row of what a part returned for all nodes; else all of it."""
+    rows = value[node : node + 1] if value.dim() and len(value) == nodes else value
+    return rows.numpy()
+
+
+def _axes(value: Tensor) -> tuple[str, ...]:
+    return tuple(f"axis {place}" for place in range(value.dim()))

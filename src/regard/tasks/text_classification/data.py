@@ -1,0 +1,130 @@
+"""The labelled texts of a recipe: what is trained, validated and tested on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.base.errors import SettingsError
+from regard.corpora.labelled import (
+    LabelledParts,
+    LabelledText,
+    hold_out,
+    labels_of,
+    lonely,
+    read_labelled,
+    require_labels,
+)
+from regard.settings.recipe import require_known, validate
+from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
+
+PARTS = ("train", "valid", "test")
+MEMORY = Path("data")
+# Texts with labels to train on, or such texts or the name of a file for each part.
+GivenTexts = Mapping[str, Any] | Iterable[Any]
+
+
+@dataclass(frozen=True)
+class LabelledSplits:
+    """The parts of labelled data, the labels, and what looks doubtful."""
+
+    train: list[LabelledText]
+    valid: list[LabelledText]
+    test: list[LabelledText]
+    labels: list[str]
+    doubts: list[str]
+
+    def fingerprint(self) -> str:
+        """Return a short digest, which tells one corpus from another."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (self.train, self.valid, self.test):
+            for one in part:
+                digest.update(f"{one.label}\t{one.text}\n".encode())
+        return digest.hexdigest()
+
+
+def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
+    """Return the texts that the settings name."""
+    if settings.from_memory:
+        raise SettingsError(
+            "This run was trained on texts given in Python, which are in no file: give the data "
+            "again."
+        )
+    if settings.train is None:
+        raise SettingsError("There are no labelled texts to learn from: set data.train=FILE.")
+    path = Path(settings.train)
+    texts = read_labelled(path)
+    labels = labels_of(texts, path=path)
+    doubts = lonely(texts)
+    parts = LabelledParts(texts, [])
+    if settings.valid is None:
+        parts = hold_out(texts, share=settings.hold_out, seed=settings.seed)
+    else:
+        parts = LabelledParts(texts, _others(Path(settings.valid), labels))
+    train = parts.train
+    if settings.share < 1:  # what is held out here is what is used
+        train = hold_out(train, share=settings.share, seed=settings.seed + 1).valid
+        labels_of(train, path=path)
+    test = _others(Path(settings.test), labels) if settings.test else []
+    return LabelledSplits(train, parts.valid or train, test, labels, doubts)
+
+
+def given_texts(
+    recipe: TextClassificationRecipe, data: GivenTexts | None
+) -> tuple[TextClassificationRecipe, LabelledSplits]:
+    """Return the texts that are given in Python as (text, label), or else those of the recipe."""
+    if data is None:
+        return recipe, read_labelled_splits(recipe.data)
+    if not isinstance(data, Mapping):
+        data = {"train": data}
+    for part in data:
+        require_known(part, PARTS, what="part of the data")
+    files = {part: str(given) for part, given in data.items() if isinstance(given, str | Path)}
+    if files:
+        if len(files) != len(data):
+            raise SettingsError("The data has files and texts from memory: give one kind only.")
+        table = {**recipe.data.model_dump(), **files}
+        settings = validate(table, LabelledSettings, origin="data")
+        return recipe.model_copy(update={"data": settings}), read_labelled_splits(settings)
+    texts = {part: _checked_texts(given, part) for part, given in data.items()}
+    if "train" not in texts:
+        raise SettingsError('The data has no part "train" to learn from.')
+    settings = recipe.data.model_copy(update={"from_memory": True})
+    labels = labels_of(texts["train"], path=MEMORY)
+    parts = LabelledParts(texts["train"], texts.get("valid", []))
+    if "valid" not in texts:
+        parts = hold_out(texts["train"], share=settings.hold_out, seed=settings.seed)
+    for part in ("valid", "test"):
+        require_labels(texts.get(part, []), labels, path=MEMORY)
+    splits = LabelledSplits(
+        parts.train,
+        parts.valid or parts.train,
+        texts.get("test", []),
+        labels,
+        lonely(texts["train"]),
+    )
+    return recipe.model_copy(update={"data": settings}), splits
+
+
+def _checked_texts(given: Iterable[Any], part: str) -> list[LabelledText]:
+    texts = []
+    for number, one in enumerate(given, start=1):
+        if isinstance(one, LabelledText):
+            texts.append(one)
+            continue
+        sides = tuple(one) if isinstance(one, tuple | list) else ()
+        if len(sides) != 2 or not all(isinstance(side, str) and side.strip() for side in sides):
+            raise SettingsError(
+                f"Item {number} of the {part} data is no text with its label: {one!r:.80}"
+            )
+        texts.append(LabelledText(text=sides[0], label=sides[1]))
+    return texts
+
+
+def _others(path: Path, labels: list[str]) -> list[LabelledText]:
+    texts = read_labelled(path)
+    require_labels(texts, labels, path=path)
+    return texts

@@ -1,0 +1,179 @@
+"""A trained text classifier, ready to use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regard.base.errors import RunError
+from regard.batching.labelled import (
+    LabelledIds,
+    collate_labelled,
+)
+from regard.corpora.labelled import LabelledText
+from regard.models.language_model import build_language_model
+from regard.models.text_classifier import (
+    TextClassifier,
+    add_adapters,
+    classifier_of,
+    merge_adapters,
+)
+from regard.runs.run import Run, TrainedRun
+from regard.scoring.classification import ClassificationScore, score_labels
+from regard.tasks.language_modelling.data import TOKENIZER
+from regard.tasks.text_classification.settings import TextClassificationRecipe
+from regard.text.tokenizers import RunningText, load_tokenizer
+from regard.training.checkpoint import load_weights
+
+if TYPE_CHECKING:
+    from regard.scoring.classification import ClassificationScore
+
+LABELS = "labels.json"
+TEXTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Classified:
+    """A text's most probable label, and the probabilities of all."""
+
+    text: str
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dict(vars(self))
+
+
+class LoadedTextClassifier:
+    """A classifier, its tokenizer, its labels and its recipe."""
+
+    def __init__(
+        self,
+        *,
+        model: TextClassifier,
+        text: RunningText,
+        labels: Sequence[str],
+        recipe: TextClassificationRecipe,
+    ):
+        self.model = model
+        self.text = text
+        self.labels = tuple(labels)
+        self.recipe = recipe
+
+    def ids(self, text: str) -> list[int]:
+        """Return what the model reads of a text: the opening, then as much as fits."""
+        return [*self.text.opening, *self.text.encode(text)][: self.recipe.model.context] or [0]
+
+    def classify(self, texts: Sequence[str]) -> list[Classified]:
+        """Return the label of each text."""
+        return [
+            Classified(
+                text=text,
+                label=max(chances, key=lambda label: chances[label]),
+                probability=max(chances.values()),
+                probabilities=chances,
+            )
+            for text, chances in zip(texts, self._probabilities(texts), strict=True)
+        ]
+
+    def score(self, texts: Sequence[LabelledText]) -> ClassificationScore:
+        """Return how many of these texts get their label."""
+        found = self.classify([one.text for one in texts])
+        number = self.labels.index
+        return score_labels(
+            [number(one.label) for one in found],
+            [number(one.label) for one in texts],
+            labels=self.labels,
+        )
+
+    @torch.no_grad()
+    def _probabilities(self, texts: Sequence[str]) -> list[dict[str, float]]:
+        self.model.eval()
+        ids = [self.ids(text) for text in texts]
+        # Texts of like length together: little padding, and nobody's result depends on it.
+        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+        found: dict[int, dict[str, float]] = {}
+        for first in range(0, len(order), TEXTS_AT_ONCE):
+            places = order[first : first + TEXTS_AT_ONCE]
+            batch = collate_labelled([LabelledIds(ids[place], 0) for place in places])
+            chances = torch.softmax(self.model(batch.tokens, batch.mask), dim=-1).tolist()
+            for place, row in zip(places, chances, strict=True):
+                found[place] = dict(zip(self.labels, row, strict=True))
+        return [found[place] for place in range(len(ids))]
+
+
+def build_text_classifier(
+    recipe: TextClassificationRecipe, *, vocab: int, labels: int
+) -> TextClassifier:
+    """Return a fresh classifier, with adapters if the recipe asks for them."""
+    network = build_language_model(recipe.model, vocab=vocab)
+    model = classifier_of(network, labels=labels, dropout=recipe.training.dropout)
+    if recipe.training.adapter_rank:
+        add_adapters(model.reader, rank=recipe.training.adapter_rank)
+    return model
+
+
+def load(folder: str | Path) -> LoadedTextClassifier:
+    """Load the best classifier of a run."""
+    run = Run.open(Path(folder))
+    recipe = run.recipe(TextClassificationRecipe)
+    text = RunningText(load_tokenizer(run.folder, TOKENIZER))
+    path = run.folder / LABELS
+    try:
+        labels = [str(label) for label in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        raise RunError(f"{path} is missing or damaged: train again.") from None
+    model = build_text_classifier(recipe, vocab=text.size, labels=len(labels))
+    load_weights(model, run.weights())
+    merge_adapters(model)
+    model.requires_grad_(False).eval()
+    return LoadedTextClassifier(model=model, text=text, labels=labels, recipe=recipe)
+
+
+ASSUMED_VOCABULARY = 8_000
+
+
+def build(recipe: TextClassificationRecipe) -> TextClassifier:
+    """Return the untrained classifier of a recipe, for two labels."""
+    vocab = recipe.model.vocab or recipe.tokenizer.size or ASSUMED_VOCABULARY
+    return build_text_classifier(recipe, vocab=vocab, labels=2)
+
+
+MOST_LABELS = 12  # of a confusion matrix in the terminal
+
+
+def confusion_lines(score: ClassificationScore) -> list[str]:
+    """Return the score as lines of text, with who is taken for whom if that is not too wide."""
+    lines = [
+        f"{score.examples} texts: accuracy {score.accuracy:.1%}, macro-F1 {score.macro_f1:.3f}"
+    ]
+    if len(score.labels) > MOST_LABELS:
+        return lines
+    width = max(6, *(len(label) + 2 for label in score.labels))
+    lines.append(f"{'true / predicted':<18}" + "".join(f"{x:>{width}}" for x in score.labels))
+    for label, row in zip(score.labels, score.confusion.tolist(), strict=True):
+        lines.append(f"{label:<18}" + "".join(f"{count:>{width}}" for count in row))
+    return lines
+
+
+@dataclass(frozen=True)
+class TrainedTextClassifier(TrainedRun):
+    """A finished training: run, best model, and its score on the test or validation part."""
+
+    model: LoadedTextClassifier
+    score: ClassificationScore
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where everything is, and the score, as plain values."""
+        return {**super().to_dict(), **self.score.to_dict()}
+
+    def lines(self) -> list[str]:
+        """Return the score as a person reads it."""
+        return [*super().lines(), *confusion_lines(self.score)]

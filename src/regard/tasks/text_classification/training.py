@@ -1,0 +1,285 @@
+"""Fine-tuning: the network of a language model learns to classify, or the same one from scratch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.base.errors import SettingsError
+from regard.batching.labelled import (
+    LabelledBatch,
+    LabelledIds,
+    collate_labelled,
+)
+from regard.batching.order import BatchOrder, Position, endless
+from regard.corpora.labelled import LabelledText
+from regard.models.text_classifier import TextClassifier
+from regard.runs.display import Display, SilentDisplay
+from regard.runs.run import Run, open_records, open_store, training_run
+from regard.settings.recipe import Recipe, expect
+from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.text_classification.data import (
+    GivenTexts,
+    LabelledSplits,
+    given_texts,
+    read_labelled_splits,
+)
+from regard.tasks.text_classification.model import (
+    LABELS,
+    LoadedTextClassifier,
+    TrainedTextClassifier,
+    build_text_classifier,
+    load,
+)
+from regard.tasks.text_classification.report import write_report
+from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
+from regard.text.tokenizers import RunningText, load_tokenizer
+from regard.training.checkpoint import read_tensors
+from regard.training.loop import Limits, Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.losses import LossSum
+from regard.training.progress import Observer, Observers
+
+if TYPE_CHECKING:
+    pass
+
+ORIGINAL = ".parametrizations.weight.original"  # how torch calls a matrix beside an adapter
+
+
+def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
+    """Return the recipe with the tokenizer and the network of a language model."""
+    found = Run.open(pretrained).recipe(LanguageModelRecipe)
+    changes = {"pretrained": str(pretrained), "tokenizer": found.tokenizer, "model": found.model}
+    return TextClassificationRecipe.model_validate({**dict(recipe), **changes})
+
+
+def from_scratch(recipe: TextClassificationRecipe) -> TextClassificationRecipe:
+    """Return the recipe of the same network with fresh weights, all of which are trained."""
+    whole = {"freeze_layers": 0, "adapter_rank": 0, "layer_decay": 1.0}
+    return recipe.model_copy(
+        update={"pretrained": None, "training": recipe.training.model_copy(update=whole)}
+    )
+
+
+def train_text_classifier(
+    recipe: TextClassificationRecipe,
+    run: Run,
+    *,
+    splits: LabelledSplits | None = None,
+    tokenizer_of: Path | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedTextClassifier:
+    """Train until the recipe's limits; `tokenizer_of` is a run whose tokenizer is taken over."""
+    splits = splits or read_labelled_splits(recipe.data)
+    settings = recipe.training
+    text = _tokenizer(recipe, run, splits, tokenizer_of)
+    (run.folder / LABELS).write_text(json.dumps(splits.labels) + "\n", encoding="utf-8")
+    torch.manual_seed(settings.seed)
+    model = build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
+    if recipe.pretrained is not None and not (run.folder / "checkpoints").exists():
+        _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
+    _freeze(model, settings.freeze_layers)
+    loaded = LoadedTextClassifier(model=model, text=text, labels=splits.labels, recipe=recipe)
+    train, valid = (_encoded(loaded, part) for part in (splits.train, splits.valid))
+    order = BatchOrder(
+        [(len(one.ids), 1) for one in train],
+        token_budget=settings.tokens,
+        seed=settings.seed,
+    )
+    store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
+    objective = Objective(
+        loss_sum=partial(label_loss, model),
+        batches_from=lambda epoch, batch: endless(
+            order,
+            lambda rows: collate_labelled([train[row] for row in rows]),
+            start=Position(epoch, batch),
+        ),
+        validate=partial(_validate, model, valid),
+    )
+    optimisation = Optimisation[LabelledBatch](
+        optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
+        learning_rate=partial(
+            learning_rate,
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup=settings.warmup,
+        ),
+        clip=settings.clip,
+    )
+    fit(
+        model,
+        objective,
+        optimisation,
+        limits=limits_of(settings, batches=len(order.batches(0))),
+        store=store,
+        observer=Observers([*open_records(run, store), *observers]),
+    )
+    best = load(run.folder)
+    score = best.score(splits.test or splits.valid)
+    (run.folder / "test.json").write_text(
+        json.dumps(score.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return TrainedTextClassifier(run, best, score)
+
+
+def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
+    """Return when to stop, validate and save, for so many batches an epoch."""
+    every = settings.validate_every or batches
+    return Limits(
+        steps=settings.epochs * batches,
+        minutes=settings.minutes,
+        patience=settings.patience,
+        validate_every=every,
+        checkpoint_every=every,
+    )
+
+
+def label_loss(model: TextClassifier, batch: LabelledBatch) -> LossSum:
+    """Return the summed loss of a batch."""
+    nats = F.cross_entropy(model(batch.tokens, batch.mask), batch.labels, reduction="sum")
+    return LossSum(nats, nats.detach())
+
+
+def optimizer_of(
+    model: TextClassifier, settings: FineTuningSettings, *, layers: int
+) -> torch.optim.Optimizer:
+    """Return AdamW, in which lower layers have lower rates (Howard & Ruder 2018, section 3.2)."""
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            share = settings.layer_decay ** (layers + 1 - _height(name, layers))
+            decay = settings.weight_decay if parameter.dim() >= 2 else 0.0
+            groups.setdefault((share, decay), []).append(parameter)
+    return torch.optim.AdamW(
+        [
+            {"params": parameters, "rate_share": share, "weight_decay": decay}
+            for (share, decay), parameters in groups.items()
+        ],
+        fused=True,
+    )
+
+
+def _height(name: str, layers: int) -> int:
+    """Return how high in the network a parameter stands: symbols 0, layers 1, 2, ..., the top."""
+    if name.startswith(("reader.embedded.", "reader.embedding.")):
+        return 0
+    if name.startswith("reader.layers."):
+        return 1 + int(name.split(".")[2])
+    return layers + 1
+
+
+def _freeze(model: TextClassifier, frozen: int) -> None:
+    if not frozen:
+        return
+    if not any(name.startswith("reader.layers.") for name, _ in model.named_parameters()):
+        raise SettingsError("training.freeze_layers: this network has no layers to freeze.")
+    for name, parameter in model.named_parameters():
+        if _height(name, 10**9) <= frozen:
+            parameter.requires_grad_(False)
+
+
+@torch.no_grad()
+def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> None:
+    """Copy the network of a language model, beside whose matrices there may be adapters."""
+    for name, parameter in model.reader.named_parameters():
+        plain = f"reader.{name}".replace(ORIGINAL, ".weight")
+        if "parametrizations" in plain:
+            continue  # an adapter is new
+        if plain not in weights or weights[plain].shape != parameter.shape:
+            raise SettingsError(
+                f"pretrained: that run's model has no weights {plain!r} of this shape. Use the "
+                "settings under 'model' of that run."
+            )
+        parameter.copy_(weights[plain])
+
+
+def _tokenizer(
+    recipe: TextClassificationRecipe, run: Run, splits: LabelledSplits, other: Path | None
+) -> RunningText:
+    """Return the run's tokenizer: taken over, or learned from the training texts."""
+    if not (run.folder / f"{TOKENIZER}.json").is_file():
+        source = other or (Path(recipe.pretrained) if recipe.pretrained else None)
+        if source is not None:
+            tokenizer = load_tokenizer(Run.open(source).folder, TOKENIZER)
+        else:
+            chunks = [one.text + "\n" for one in splits.train]
+            size = sum(len(chunk) for chunk in chunks)
+            tokenizer = learn_tokenizer(recipe.tokenizer, iter(chunks), characters=size)
+        tokenizer.save(run.folder, TOKENIZER)
+    return RunningText(load_tokenizer(run.folder, TOKENIZER))
+
+
+def _encoded(loaded: LoadedTextClassifier, texts: Sequence[LabelledText]) -> list[LabelledIds]:
+    return [LabelledIds(loaded.ids(one.text), loaded.labels.index(one.label)) for one in texts]
+
+
+def _validate(model: TextClassifier, examples: Sequence[LabelledIds]) -> Validation:
+    """Return loss and accuracy; the accuracy chooses, and among equals the loss."""
+    nats, right = 0.0, 0
+    ordered = sorted(examples, key=lambda one: len(one.ids))
+    for first in range(0, len(ordered), 64):
+        batch = collate_labelled(ordered[first : first + 64])
+        logits = model(batch.tokens, batch.mask)
+        nats += float(F.cross_entropy(logits, batch.labels, reduction="sum"))
+        right += int((logits.argmax(-1) == batch.labels).sum())
+    loss, accuracy = nats / len(examples), right / len(examples)
+    return Validation(
+        metrics={"loss": loss, "accuracy": accuracy}, value=-accuracy + 1e-6 * min(loss, 1e3)
+    )
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    title: str = "",
+    resume: bool = False,
+    data: GivenTexts | None = None,
+    display: Display | None = None,
+) -> TrainedTextClassifier:
+    """Train a text classifier, test it and write its report."""
+    settings = expect(recipe, TextClassificationRecipe)
+    if settings.pretrained is not None:
+        settings = begin_with(settings, Path(settings.pretrained))
+    display = SilentDisplay() if display is None else display
+    if not resume:
+        Run.require_free(out)
+    settings, splits = given_texts(settings, data)
+    for doubt in splits.doubts:
+        display.note(doubt)
+    return train_one(settings, out, splits=splits, title=title, resume=resume, display=display)
+
+
+def train_one(
+    recipe: TextClassificationRecipe,
+    out: Path,
+    *,
+    splits: LabelledSplits,
+    title: str,
+    display: Display,
+    resume: bool = False,
+    tokenizer_of: Path | None = None,
+) -> TrainedTextClassifier:
+    """Train into a folder, showing progress, and write the report there."""
+    limits = Limits(steps=_steps(recipe, splits), minutes=recipe.training.minutes)
+    with training_run(out, recipe, resume=resume) as run:
+        with display.training(limits, title=title, unit="texts") as observer:
+            trained = train_text_classifier(
+                recipe, run, splits=splits, tokenizer_of=tokenizer_of, observers=[observer]
+            )
+        write_report(trained, trained.report, title=recipe.title or title)
+    return trained
+
+
+def _steps(recipe: TextClassificationRecipe, splits: LabelledSplits) -> int:
+    """Return about how many updates there will be, for the display: a symbol for four letters."""
+    lengths = [(min(recipe.model.context, 1 + len(one.text) // 4), 1) for one in splits.train]
+    order = BatchOrder(lengths, token_budget=recipe.training.tokens, seed=1)
+    return recipe.training.epochs * len(order.batches(0))

@@ -1,0 +1,212 @@
+"""A translator on a test set: BLEU, chrF, BLEU by length, and the error of its alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.base.errors import RegardError
+from regard.base.special_tokens import BEGIN, END
+from regard.batching.batch import encode_pairs, padded, sorted_batches
+from regard.corpora.parallel import SentencePair
+from regard.engines.engine import PASS_TOKENS, attention_over
+from regard.models.inspection import parameter_count
+from regard.runs.report import minutes
+from regard.runs.run import TrainedRun
+from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
+from regard.scoring.bleu import Band, bleu_by_length, corpus_bleu, corpus_chrf
+from regard.scoring.score import Score
+from regard.tasks.attention import AttentionMap
+from regard.tasks.translation.model import LoadedTranslator
+from regard.tasks.translation.results import Translation
+from regard.training.progress import read_metrics
+
+
+@dataclass(frozen=True)
+class HeadScore:
+    """A head of the decoder's look at the source, and the error of the alignment it gives."""
+
+    layer: int
+    head: int
+    error: Score
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Layer and head, as `align` takes them."""
+        return self.layer, self.head
+
+
+def align(
+    model: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    *,
+    head: tuple[int, int] | None = None,
+) -> list[AttentionMap]:
+    """Return the attention behind each given target, as if the model had chosen it itself.
+
+    `head` is a layer and a head of the decoder, counted from 0; without it the map is the one that
+    the model shows.
+    """
+    if not model.attends:
+        raise RegardError("This model has no attention to align by.")
+    sources, targets = _ids(model, pairs)
+    maps = attention_over(model.model, sources, targets, head=head)
+    return [
+        model.attention_map(source, target, weights)
+        for source, target, weights in zip(sources, targets, maps, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def score_heads(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> list[HeadScore]:
+    """Return the alignment error of every head on pairs with gold links, lowest first.
+
+    Choose a head on held-out pairs and report its error on others.
+    """
+    gold = [pair for pair in pairs if pair.alignment is not None]
+    if not gold:
+        raise RegardError(
+            "There are no gold alignments to choose a head by; the pairs of the built-in grammar "
+            "have them."
+        )
+    links: dict[tuple[int, int], dict[int, frozenset[Link]]] = {}
+    sources, targets = _ids(model, gold)
+    lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
+    for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
+        source, mask = padded([sources[row] for row in rows], after=END)
+        target, _ = padded([targets[row] for row in rows], before=BEGIN)
+        cross = model.model.head_maps(source, mask, target).cross
+        for layer, of_layer in enumerate(cross.transpose(1, 2)):  # heads, batch, target, source
+            for head, of_head in enumerate(of_layer):
+                found = links.setdefault((layer, head), {})
+                for index, row in enumerate(rows):
+                    weights = of_head[index, : lengths[row][1], : lengths[row][0]]
+                    shown = model.attention_map(sources[row], targets[row], weights)
+                    found[row] = shown.links()
+    marked = [pair.alignment or () for pair in gold]
+    scores = [
+        HeadScore(*place, alignment_error_rate([found[row] for row in range(len(gold))], marked))
+        for place, found in links.items()
+    ]
+    return sorted(scores, key=lambda score: (score.error.value, score.place))
+
+
+def align_both(
+    forward: LoadedTranslator,
+    backward: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    *,
+    method: str = "grow-diag-final-and",
+    heads: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None),
+) -> list[frozenset[Link]]:
+    """Return links (source word, target word) of two models, one for each direction."""
+    turned = [SentencePair(pair.target, pair.source) for pair in pairs]
+    there = align(forward, pairs, head=heads[0])
+    back = align(backward, turned, head=heads[1])
+    return symmetrise_all(
+        [one.links() for one in there],
+        [{(source, target) for target, source in other.links()} for other in back],
+        method=method,
+    )
+
+
+def _ids(
+    model: LoadedTranslator, pairs: Sequence[SentencePair]
+) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+    examples = encode_pairs(
+        pairs,
+        source_tokenizer=model.source_tokenizer,
+        target_tokenizer=model.target_tokenizer,
+        max_length=None,
+    )
+    return [example.source for example in examples], [example.target for example in examples]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a test found, with the translations behind it."""
+
+    bleu: Score
+    chrf: Score
+    bands: list[Band]
+    alignment: Score | None
+    pairs: list[SentencePair]
+    translations: list[Translation]
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the scores, and BLEU by the length of the sentence."""
+        from regard.pictures.curves import length_curves_svg
+        from regard.pictures.svg import notebook_picture
+
+        scores = [self.bleu, self.chrf, *([self.alignment] if self.alignment else [])]
+        drawn = length_curves_svg({"BLEU": self.bands})
+        return "<br>".join(score._repr_html_() for score in scores) + notebook_picture(
+            drawn, label="BLEU by the length of the source sentence"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores as plain values; the translations are left out."""
+        return {
+            "bleu": self.bleu.to_dict(),
+            "chrf": self.chrf.to_dict(),
+            "by_length": [band.to_dict() for band in self.bands],
+            "alignment_error_rate": self.alignment.to_dict() if self.alignment else None,
+        }
+
+
+def evaluate(
+    model: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    *,
+    beam: int | None = None,
+    bands: Sequence[tuple[int, int]] | None = None,
+    tokenize: str = "13a",
+) -> Evaluation:
+    """Translate the sources, compare with the targets, and align the references.
+
+    `tokenize` is BLEU's tokenizer: "none" where the texts are tokenised already.
+    """
+    sources, references = [p.source for p in pairs], [p.target for p in pairs]
+    translations = model.translate(sources, beam=beam, attention=False)
+    outputs = [translation.text for translation in translations]
+    return Evaluation(
+        bleu=corpus_bleu(outputs, references, tokenize=tokenize),
+        chrf=corpus_chrf(outputs, references),
+        bands=bleu_by_length(outputs, references, sources, bands=bands, tokenize=tokenize),
+        alignment=_alignment(model, pairs),
+        pairs=list(pairs),
+        translations=translations,
+    )
+
+
+def _alignment(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> Score | None:
+    gold = [(pair, pair.alignment) for pair in pairs if pair.alignment is not None]
+    if not gold or not model.attends:
+        return None
+    maps = align(model, [pair for pair, _ in gold])
+    return alignment_error_rate([m.links() for m in maps], [links for _, links in gold])
+
+
+@dataclass(frozen=True)
+class TrainedTranslator(TrainedRun):
+    """A finished training: its run, its best model, and what the test found if there was one."""
+
+    model: LoadedTranslator
+    evaluation: Evaluation | None = None
+
+    @property
+    def minutes(self) -> float:
+        """How long the training took."""
+        return minutes(read_metrics(self.run.metrics))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where everything is, the size, the time and the scores, as plain values."""
+        return {
+            **super().to_dict(),
+            "parameters": parameter_count(self.model.model),
+            "minutes": self.minutes,
+            "test": self.evaluation.to_dict() if self.evaluation else None,
+        }

@@ -1,0 +1,325 @@
+"""A trained translator, ready to use: what `regard.load` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import torch
+
+from regard.base.errors import RegardError, SettingsError
+from regard.base.protocols import Tokenizer
+from regard.base.results import Hypothesis
+from regard.base.shapes import Tensor
+from regard.batching.batch import Example, sorted_batches
+from regard.compute.processes import prefetch
+from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
+from regard.decoding.search import LengthPenalty
+from regard.engines.engine import Engine
+from regard.engines.torch_engine import TorchEngine
+from regard.models.build import build_translator
+from regard.models.translator import Translator
+from regard.runs.run import Run
+from regard.settings.decoding import DecodingSettings
+from regard.settings.models import TransformerSettings
+from regard.settings.recipe import validate
+from regard.tasks.attention import END_MARK, AttentionMap
+from regard.tasks.translation.constraints import ConstraintEncoder, TextConstraints, verbatim_words
+from regard.tasks.translation.results import (
+    ScoredPair,
+    Translation,
+    forced_log_probabilities,
+    least_risk,
+    with_source_words,
+)
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.training.checkpoint import load_weights
+
+MOST_PIECES = 5_000
+
+
+class SentenceTooLongError(RegardError):
+    """A sentence that no search should be tried on; `index` says which of them it is."""
+
+    def __init__(self, index: int, size: str):
+        self.index = index
+        self.problem = f"has {size}, more than the {MOST_PIECES} symbols that one sentence may have"
+        super().__init__(f"Sentence {index + 1} {self.problem}: split it, one sentence a line.")
+
+
+class Sentence(NamedTuple):
+    """A source sentence on its way through a search."""
+
+    text: str
+    ids: list[int]
+    wishes: TextConstraints | None
+
+
+class LoadedTranslator:
+    """A model, its two tokenizers and its recipe; the engine that searches is the torch one."""
+
+    def __init__(
+        self,
+        *,
+        model: Translator[Any],
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        recipe: TranslationRecipe,
+        engine: Engine | None = None,
+    ):
+        self.model = model
+        self.engine = TorchEngine(model) if engine is None else engine
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.recipe = recipe
+        self._constraints = ConstraintEncoder(target_tokenizer)
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention to look at."""
+        model = self.recipe.model
+        return isinstance(model, TransformerSettings) or model.attention != "none"
+
+    @overload
+    def translate(self, text: str, **options: Any) -> Translation: ...
+
+    @overload
+    def translate(self, text: Sequence[str], **options: Any) -> list[Translation]: ...
+
+    def translate(
+        self, text: str | Sequence[str], **options: Any
+    ) -> Translation | list[Translation]:
+        """Translate one sentence, or a list of them; the options are those of `stream`."""
+        if isinstance(text, str):
+            return self.translate([text], **options)[0]
+        results = dict(self.stream(text, **options))
+        return [results[index] for index in range(len(text))]
+
+    def stream(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int = 1,
+        attention: bool = True,
+        scores: bool = True,
+        constraints: TextConstraints | Sequence[TextConstraints] | None = None,
+        **changes: Any,
+    ) -> Iterator[tuple[int, Translation]]:
+        """Translate sentences, longest first, and yield each with its index.
+
+        A sentence's translation never depends on the others. Constraints are for all sentences, or
+        a list with one for each. All settings of decoding can be changed by their names, as
+        `beam=1`; what is None stays as the recipe has it. Without scores, which then may be NaN,
+        a greedy search takes less time.
+        """
+        settings = self.decoding(n_best=n_best, **changes)
+        wishes = _for_each(texts, constraints)
+        encoded = [self._encode(text, index) for index, text in enumerate(texts)]
+        lengths = [(len(ids) + 1, 0) for ids in encoded]
+
+        def search(rows: list[int]) -> list[tuple[int, Translation]]:
+            filled = [row for row in rows if encoded[row]]
+            sentences = [
+                Sentence(texts[row], encoded[row], wishes[row] if wishes else None)
+                for row in filled
+            ]
+            try:
+                found = self._search(
+                    sentences, settings, n_best=n_best, attention=attention, scores=scores
+                )
+            except ImpossibleConstraintsError as error:
+                raise ImpossibleConstraintsError(filled[error.index], error.problem) from error
+            empty = [row for row in rows if not encoded[row]]
+            nothing = [(row, Translation(texts[row], "", 0.0, 0.0, None)) for row in empty]
+            return [*nothing, *zip(filled, found, strict=True)]
+
+        batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
+        alone = self.engine.lacks(settings) is not None or wishes or settings.copy_verbatim
+        for found in prefetch(search, batches, at_once=1 if alone else self.engine.at_once):
+            yield from found
+
+    def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
+        """Return how probable the model finds each given translation: forced decoding."""
+        if len(sources) != len(targets):
+            raise RegardError(
+                f"{len(sources)} sources cannot be paired with {len(targets)} targets: both must "
+                "have one line for each sentence."
+            )
+        examples = [
+            Example(self._encode(source, index), self.target_tokenizer.encode(target))
+            for index, (source, target) in enumerate(zip(sources, targets, strict=True))
+        ]
+        decoding = self.recipe.decoding
+        penalty = LengthPenalty(decoding.length_penalty_kind, decoding.length_penalty)
+        found = forced_log_probabilities(self.model, examples)
+        return [
+            ScoredPair(
+                source=source,
+                target=target,
+                score=float(values.sum()) / float(penalty.divisor(torch.tensor(len(values)))),
+                log_probability=float(values.sum()),
+                pieces=(*self.target_tokenizer.pieces(example.target), END_MARK),
+                log_probabilities=tuple(values.tolist()),
+            )
+            for source, target, example, values in zip(
+                sources, targets, examples, found, strict=True
+            )
+        ]
+
+    def attention_map(
+        self, source: Sequence[int], target: Sequence[int], weights: Tensor
+    ) -> AttentionMap:
+        """Return weights with their labels; source and target are ids without end marks."""
+        return AttentionMap(
+            weights=weights.numpy().astype(np.float32),
+            source=(*self.source_tokenizer.pieces(source), END_MARK),
+            target=(*self.target_tokenizer.pieces(target), END_MARK),
+            source_words=(*self.source_tokenizer.word_of_piece(source), -1),
+            target_words=(*self.target_tokenizer.word_of_piece(target), -1),
+        )
+
+    def decoding(self, *, n_best: int = 1, **changes: Any) -> DecodingSettings:
+        """Return the recipe's settings of decoding with these changes, or say what is wrong."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        table = {**self.recipe.decoding.model_dump(), **given}
+        settings = validate(table, DecodingSettings, origin="decoding")
+        most = {"beam": settings.beam, "mbr": settings.mbr_samples}.get(settings.method, n_best)
+        if not 1 <= n_best <= most:
+            name, remedy = {
+                "mbr": ("mbr_samples", "draw more samples"),
+                "sample": ("number of draws", "draw at least one"),
+            }.get(settings.method, ("beam", "widen the beam"))
+            raise SettingsError(
+                f"n_best ({n_best}) must lie between 1 and the {name} ({most}); {remedy}."
+            )
+        return settings
+
+    def all_constraints(
+        self, sentences: Sequence[Sentence], settings: DecodingSettings
+    ) -> list[Constraints] | None:
+        """Return what is asked of each sentence; None if nothing is asked of any."""
+        if not settings.copy_verbatim and not any(sentence.wishes for sentence in sentences):
+            return None
+        found = [
+            self._constraints.encode(
+                sentence.wishes or TextConstraints(),
+                copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
+                room=self._room(sentence, settings),
+            )
+            for sentence in sentences
+        ]
+        return found if any(found) else None
+
+    def _encode(self, text: str, index: int) -> list[int]:
+        words = len(text.split())
+        if words > MOST_PIECES:  # a word is at least one symbol: no need to look for them all
+            raise SentenceTooLongError(index, f"{words} words")
+        ids = self.source_tokenizer.encode(text) if words else []
+        if len(ids) > MOST_PIECES:
+            raise SentenceTooLongError(index, f"{len(ids)} symbols")
+        return ids
+
+    def _search(
+        self,
+        sentences: Sequence[Sentence],
+        settings: DecodingSettings,
+        *,
+        n_best: int,
+        attention: bool,
+        scores: bool,
+    ) -> list[Translation]:
+        """Search a batch and turn what was found into text."""
+        by_risk = settings.method == "mbr"
+        found = self.engine.search(
+            [sentence.ids for sentence in sentences],
+            settings.model_copy(update={"method": "sample"}) if by_risk else settings,
+            n_best=settings.mbr_samples if by_risk else n_best,
+            attention=self.attends and (attention or settings.replace_unknown),
+            scores=scores,
+            constraints=self.all_constraints(sentences, settings),
+        )
+        translations = []
+        for sentence, hypotheses in zip(sentences, found, strict=True):
+            each = [self._one(sentence, hypothesis, settings) for hypothesis in hypotheses]
+            each = least_risk(each, settings.mbr_utility)[:n_best] if by_risk else each
+            if settings.replace_unknown and not attention:
+                each = [replace(one, attention=None) for one in each]
+            best, *others = each
+            translations.append(replace(best, alternatives=tuple(others)) if others else best)
+        return translations
+
+    def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
+        """Return the most symbols of an output, without end mark."""
+        room = int((len(sentence.ids) + 1) * settings.max_ratio) + settings.max_extra - 1
+        longest = self.model.longest_target
+        room = room if settings.max_length is None else min(room, settings.max_length)
+        return room if longest is None else min(room, longest - 1)
+
+    def _one(
+        self, sentence: Sentence, hypothesis: Hypothesis, settings: DecodingSettings
+    ) -> Translation:
+        weights = hypothesis.attention
+        attention = None
+        if weights is not None:
+            seen = weights[:, : len(sentence.ids) + 1]
+            attention = self.attention_map(sentence.ids, hypothesis.tokens, seen)
+        text = self.target_tokenizer.decode(hypothesis.tokens)
+        if settings.replace_unknown:
+            text = with_source_words(
+                text, hypothesis.tokens, source=sentence.text, attention=attention
+            )
+        return Translation(
+            source=sentence.text,
+            text=text,
+            score=hypothesis.score,
+            log_probability=hypothesis.log_probability,
+            attention=attention,
+        )
+
+
+def _for_each(
+    texts: Sequence[str], constraints: TextConstraints | Sequence[TextConstraints] | None
+) -> list[TextConstraints] | None:
+    """Return the constraints of every sentence."""
+    if constraints is None:
+        return None
+    if isinstance(constraints, TextConstraints):
+        return [constraints] * len(texts)
+    if len(constraints) != len(texts):
+        raise SettingsError(
+            f"{len(constraints)} constraints cannot be paired with {len(texts)} sentences: give "
+            "one for each, or one for all."
+        )
+    return list(constraints)
+
+
+def load(folder: str | Path) -> LoadedTranslator:
+    """Load the best model of a run."""
+    run = Run.open(Path(folder))
+    recipe = run.recipe(TranslationRecipe)
+    source, target = run.tokenizers()
+    model = build_translator(recipe.model, source_vocab=source.size, target_vocab=target.size)
+    load_weights(model, run.weights())
+    model.eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return LoadedTranslator(
+        model=model, source_tokenizer=source, target_tokenizer=target, recipe=recipe
+    )
+
+
+# A recipe does not know its vocabulary before it has seen data; this stands in for it.
+ASSUMED_VOCABULARY = 8_000
+
+
+def build(recipe: TranslationRecipe) -> Translator[Any]:
+    """Return an untrained translator; model.source_vocab and target_vocab may be set."""
+    vocabulary = recipe.tokenizer.size or ASSUMED_VOCABULARY
+    return build_translator(
+        recipe.model,
+        source_vocab=recipe.model.source_vocab or vocabulary,
+        target_vocab=recipe.model.target_vocab or vocabulary,
+    )

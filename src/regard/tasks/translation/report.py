@@ -1,0 +1,148 @@
+"""The report of one or several trained runs: scores, curves, attention, translations, recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.models.inspection import parameter_count
+from regard.pictures.curves import length_curves_svg
+from regard.pictures.report import (
+    Fold,
+    Heading,
+    HoverMap,
+    Paragraph,
+    Picture,
+    Sample,
+    Samples,
+    Section,
+    Table,
+    write_page,
+)
+from regard.runs.report import learning_section, making_section
+from regard.scoring.bleu import sentence_chrf
+from regard.tasks.translation.evaluation import Evaluation, TrainedTranslator
+from regard.training.progress import read_metrics
+
+SHOWN_MAPS = 3
+SHOWN_SAMPLES = 4
+
+
+def write_report(trained: TrainedTranslator, path: Path, *, title: str) -> None:
+    """Write the HTML report of one training."""
+    report_runs({trained.run.folder.name: trained}, path, title=title)
+
+
+def report_runs(runs: Mapping[str, TrainedTranslator], path: Path, *, title: str) -> None:
+    """Write one HTML file about these runs, which were tested on the same sentences."""
+    write_page(path, title=title, sections=list(_sections(runs)))
+
+
+def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[Section]:
+    tested = {name: run.evaluation for name, run in runs.items() if run.evaluation is not None}
+    if tested:
+        yield from _scores(runs, tested)
+        yield from _attention(runs, tested)
+        yield from _translations(runs, tested)
+    yield from learning_section({name: read_metrics(run.run.metrics) for name, run in runs.items()})
+    for name, trained in runs.items():
+        yield from making_section(name, trained.model.model, trained.model.recipe)
+
+
+def _scores(
+    runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
+) -> Iterator[Section]:
+    yield Heading("Scores on the test set")
+    yield Table(
+        "Beam search; BLEU and chrF from 0 to 100, higher is better",
+        ["model", "BLEU", "chrF", "alignment error %", "parameters", "minutes of training"],
+        [
+            [
+                name,
+                each.bleu.value,
+                each.chrf.value,
+                each.alignment.value if each.alignment else None,
+                parameter_count(runs[name].model.model),
+                runs[name].minutes,
+            ]
+            for name, each in tested.items()
+        ],
+    )
+    first = next(iter(tested.values()))
+    yield Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
+    yield Picture(
+        "BLEU by the length of the source sentence",
+        length_curves_svg({name: each.bands for name, each in tested.items()}),
+    )
+
+
+def _attention(
+    runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
+) -> Iterator[Section]:
+    attending = [name for name in tested if runs[name].model.attends]
+    if not attending:
+        return
+    yield Heading("What attention looks at")
+    for name in attending:
+        sources = [pair.source for pair in _spread(tested[name], SHOWN_MAPS)]
+        for maps in _maps(runs, {name: tested[name]}, sources):
+            yield from maps
+
+
+def _spread(evaluation: Evaluation, count: int) -> list[Any]:
+    """Return test pairs of growing length, none too long to read."""
+    ordered = sorted(evaluation.pairs, key=lambda pair: len(pair.source.split()))
+    readable = [pair for pair in ordered if len(pair.source.split()) <= 25] or ordered[:count]
+    step = max(1, len(readable) // (count + 1))
+    return [readable[min(len(readable) - 1, step * (i + 1))] for i in range(count)]
+
+
+def _translations(
+    runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
+) -> Iterator[Section]:
+    """Yield the sentences that the last model does best and worst, as all models translate them."""
+    judge = list(tested.values())[-1]
+    scores = [
+        sentence_chrf(translation.text, pair.target)
+        for translation, pair in zip(judge.translations, judge.pairs, strict=True)
+    ]
+    order = sorted(range(len(scores)), key=lambda row: -scores[row])
+    # Among equally good ones the longest say most.
+    best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
+    best.sort(key=lambda row: -len(judge.pairs[row].source))
+    yield Heading("Best translations")
+    yield from _samples(runs, tested, best[:SHOWN_SAMPLES], scores)
+    yield Heading("Worst translations")
+    yield from _samples(runs, tested, order[::-1][:SHOWN_SAMPLES], scores)
+
+
+def _samples(
+    runs: Mapping[str, TrainedTranslator],
+    tested: Mapping[str, Evaluation],
+    rows: Sequence[int],
+    scores: Sequence[float],
+) -> Iterator[Section]:
+    """Yield each sentence with its translations, and folded below it what they attended to."""
+    pairs = next(iter(tested.values())).pairs
+    maps = _maps(runs, tested, [pairs[row].source for row in rows])
+    for place, row in enumerate(rows):
+        outputs = {name: each.translations[row].text for name, each in tested.items()}
+        note = f"chrF {scores[row]:.1f}"
+        yield Samples([Sample(pairs[row].source, pairs[row].target, outputs, note)])
+        if maps[place]:
+            yield Fold("What each word attends to", maps[place])
+
+
+def _maps(
+    runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation], sources: Sequence[str]
+) -> list[list[HoverMap]]:
+    """Return for each sentence the heat maps of all models that have attention."""
+    found: list[list[HoverMap]] = [[] for _ in sources]
+    for name in tested:
+        model = runs[name].model
+        for place, translation in enumerate(model.translate(sources) if model.attends else []):
+            if translation.attention is not None and translation.text.strip():
+                seen = translation.by_word()
+                found[place].append(HoverMap(seen.source, seen.target, seen.weights, name))
+    return found

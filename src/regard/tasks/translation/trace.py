@@ -1,0 +1,146 @@
+"""The trace of a sentence through a translator: every value, with its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from regard.base.errors import RegardError
+from regard.base.shapes import Tensor
+from regard.base.special_tokens import BEGIN, END, SPECIALS
+from regard.batching.batch import padded
+from regard.decoding.search import length_limits
+from regard.models.build import build_translator
+from regard.models.inspection import Trace, TracedArray, join_calls, recorded, traced_parts
+from regard.tasks.attention import END_MARK
+from regard.tasks.translation.model import LoadedTranslator
+from regard.tasks.translation.settings import TranslationRecipe
+from regard.text.tokenizers import train_tokenizer
+
+
+def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
+    """Trace a sentence: the source is read once, then the most probable symbols are written."""
+    _require_text(text)
+    ids = loaded.source_tokenizer.encode(text)
+    source, mask = padded([ids], after=END)
+    limits = length_limits(
+        mask.sum(dim=1),
+        ratio=loaded.recipe.decoding.max_ratio,
+        extra=loaded.recipe.decoding.max_extra,
+    )
+    model: Any = loaded.model
+    model.eval()
+    with torch.no_grad(), recorded(model) as heard:
+        encoded = model.encode(source, mask)
+        tokens, steps, states = _write_greedily(model, encoded, limit=int(limits[0]))
+    written = loaded.target_tokenizer.pieces([token for token in tokens if token != END])
+    given = {
+        "embedding": _heard(heard, "encoder.embedding"),
+        "encoder_state": encoded.memory[0],
+        "target_embedding": _heard(heard, "decoder.embedding"),
+        "decoder_state": torch.stack(states) if states else None,
+        "score": _ending(heard, ".score"),
+        "weight": _stacked([step.weights for step in steps]),
+        "context": _ending(heard, ".lookup.context"),
+        "probability": torch.cat([torch.softmax(step.logits, dim=-1) for step in steps]),
+    }
+    arrays = [
+        TracedArray(name, TRANSLATION_AXES[name], value.numpy(), TRANSLATION_FORMULAS[name])
+        for name, value in given.items()
+        if value is not None
+    ]
+    ended = tokens[-1] == END
+    return Trace(
+        family="translator",
+        source=text,
+        output=loaded.target_tokenizer.decode([token for token in tokens if token != END]),
+        arrays=arrays,
+        labels={
+            "source": [*loaded.source_tokenizer.pieces(ids), END_MARK],
+            "target": [*written, END_MARK] if ended else written,
+            "vocab": _names(loaded),
+        },
+        parts=traced_parts(heard),
+    )
+
+
+def _write_greedily(
+    model: Any, encoded: Any, *, limit: int
+) -> tuple[list[int], list[Any], list[Tensor]]:
+    """Write until the end mark; return the symbols, the steps and the recurrent states."""
+    state = model.start(encoded)
+    token = BEGIN
+    tokens: list[int] = []
+    steps: list[Any] = []
+    states: list[Tensor] = []
+    while token != END and len(tokens) < limit:
+        step = model.step(torch.tensor([token]), state, with_weights=True)
+        state = step.state
+        token = int(step.logits[0].argmax())
+        tokens.append(token)
+        steps.append(step)
+        if hasattr(state, "cells"):  # a Transformer's state is a cache instead
+            states.append(state.cells[0][-1, 0])
+    return tokens, steps, states
+
+
+def untrained(recipe: TranslationRecipe, text: str) -> LoadedTranslator:
+    """Return an untrained translator, whose vocabulary is what the text itself has."""
+    _require_text(text)
+    kind = "word" if recipe.tokenizer.kind == "word" else "character"
+    tokenizer = train_tokenizer([text], kind=kind)  # type: ignore[arg-type]
+    torch.manual_seed(recipe.training.seed)
+    model = build_translator(recipe.model, source_vocab=tokenizer.size, target_vocab=tokenizer.size)
+    return LoadedTranslator(
+        model=model, source_tokenizer=tokenizer, target_tokenizer=tokenizer, recipe=recipe
+    )
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise RegardError("There is nothing to trace: the text is empty.")
+
+
+def _names(loaded: LoadedTranslator) -> list[str]:
+    """Return every entry of the target vocabulary as a person reads it."""
+    tokenizer = loaded.target_tokenizer
+    return [*SPECIALS, *tokenizer.pieces(list(range(len(SPECIALS), tokenizer.size)))]
+
+
+def _heard(heard: Mapping[str, list[Tensor]], name: str) -> Tensor | None:
+    return join_calls(heard[name])[0][0] if name in heard else None
+
+
+def _ending(heard: Mapping[str, list[Tensor]], ending: str) -> Tensor | None:
+    """Return what the decoder's part of this name gave, if it has one such part."""
+    names = [name for name in heard if name.startswith("decoder.") and name.endswith(ending)]
+    return _heard(heard, names[0]) if len(names) == 1 else None
+
+
+def _stacked(weights: list[Tensor | None]) -> Tensor | None:
+    rows = [row for row in weights if row is not None]
+    return torch.cat(rows) if rows else None
+
+
+TRANSLATION_AXES = {
+    "embedding": ("source", "embedding"),
+    "encoder_state": ("source", "hidden"),
+    "target_embedding": ("target", "embedding"),
+    "decoder_state": ("target", "hidden"),
+    "score": ("target", "source"),
+    "weight": ("target", "source"),
+    "context": ("target", "hidden"),
+    "probability": ("target", "vocab"),
+}
+TRANSLATION_FORMULAS = {
+    "embedding": "x_j",
+    "encoder_state": "h_j",
+    "target_embedding": "y_{i-1}",
+    "decoder_state": "s_i",
+    "score": "e_ij",
+    "weight": "alpha_ij = softmax_j(e_ij)",
+    "context": "c_i = sum_j alpha_ij h_j",
+    "probability": "p(y_i | y_<i, x)",
+}

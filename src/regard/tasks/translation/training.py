@@ -1,0 +1,374 @@
+"""Training a translator: data, tokenizers, model, loop and final test, in the order they happen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.base.errors import SettingsError
+from regard.base.protocols import Tokenizer
+from regard.batching.augmentation import Resegmenter, SamplingEncoder
+from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
+from regard.batching.order import BatchOrder, Position, iterate
+from regard.compute.device import computing_in
+from regard.compute.processes import available_cores, processes_for
+from regard.corpora.parallel import SentencePair, suspicions, vocabulary_suspicion
+from regard.engines.choice import problem_with_ctranslate2
+from regard.engines.ctranslate2_engine import lacking
+from regard.engines.preparation import (
+    Patience,
+    fingerprint,
+    known_patience,
+    measure_patience,
+    surely_few,
+)
+from regard.models.build import build_translator
+from regard.models.pretrained import freeze, load_extended
+from regard.models.translator import Translator
+from regard.runs.display import Display, SilentDisplay
+from regard.runs.preparation import keep_examples
+from regard.runs.run import (
+    Run,
+    finish_or_start,
+    limits_of,
+    open_records,
+    open_store,
+    training_run,
+)
+from regard.scoring.bleu import corpus_bleu
+from regard.settings.recipe import Recipe, expect
+from regard.tasks.translation.data import (
+    GivenData,
+    Splits,
+    given_splits,
+    read_splits,
+    run_tokenizers,
+)
+from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
+from regard.tasks.translation.model import MOST_PIECES, LoadedTranslator, load
+from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
+from regard.tasks.translation.report import write_report
+from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
+from regard.training.checkpoint import CheckpointAverage, MovingAverage, read_tensors
+from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.losses import LossSum
+from regard.training.progress import Done, Observer, Observers
+from regard.training.update import Sharing
+from regard.transformer.layers import recompute_layers
+
+VALIDATION_TOKENS = 4_096
+LEAST_BLEU = 1.0
+
+
+def train_translator(
+    recipe: TranslationRecipe,
+    run: Run,
+    *,
+    splits: Splits | None = None,
+    observers: Sequence[Observer] = (),
+) -> TrainedTranslator:
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    splits = splits or read_splits(recipe.data)
+    settings = recipe.training
+    tokenizers = run_tokenizers(run, recipe, splits.train)
+    train = encode_pairs(splits.train, *tokenizers, max_length=recipe.batches.max_length)
+    if not train:
+        raise SettingsError(
+            f"No training pair is within batches.max_length ({recipe.batches.max_length} tokens); "
+            "raise it."
+        )
+    valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
+    translator = _fresh_translator(recipe, run, *tokenizers)
+    model = translator.model
+    done = Done()
+    validation = partial(
+        validate,
+        translator,
+        valid,
+        splits.valid[: settings.validate_sentences],
+        select=settings.select,
+    )
+    objective = Objective(
+        loss_sum=_loss(model, settings),
+        batches_from=_batches(
+            recipe, train, _resegmenter(recipe, translator, splits.train, train), done
+        ),
+        validate=validation,
+        final_validate=partial(validation, beam=recipe.decoding.beam),
+    )
+    keep = max(settings.keep, settings.average)
+    store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
+    records = open_records(run, store, tensorboard=settings.tensorboard)
+    fit(
+        model,
+        objective,
+        _optimisation(recipe, model, done),
+        limits=limits_of(settings),
+        store=store,
+        observer=Observers([*records, *observers]),
+    )
+    return TrainedTranslator(run, load(run.folder))
+
+
+def _fresh_translator(
+    recipe: TranslationRecipe, run: Run, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+) -> LoadedTranslator:
+    """Return a new model, with the weights of the run that it starts from if there is one."""
+    settings = recipe.training
+    torch.manual_seed(settings.seed)
+    model = build_translator(
+        recipe.model, source_vocab=source_tokenizer.size, target_vocab=target_tokenizer.size
+    )
+    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+    if settings.freeze:
+        freeze(model, settings.freeze)
+    return LoadedTranslator(
+        model=model,
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        recipe=recipe,
+    )
+
+
+def _optimisation(
+    recipe: TranslationRecipe, model: Translator[Any], done: Done
+) -> Optimisation[Batch]:
+    """Return the optimiser, the learning rate and the averages that the settings ask for."""
+    settings = recipe.training
+    average = CheckpointAverage(settings.average, of=settings.average_of)
+    return Optimisation(
+        optimizer=optimizer_of(model, settings),
+        learning_rate=partial(
+            learning_rate,
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup=settings.warmup,
+        ),
+        clip=settings.clip,
+        accumulate=settings.accumulate,
+        moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
+        average=average if settings.average else None,
+        sharing=Sharing(_processes(recipe, model), Batch.split),
+        done=done,
+    )
+
+
+def tested(trained: TrainedTranslator, pairs: Sequence[SentencePair]) -> TrainedTranslator:
+    """Return the training with what a test on these pairs found, which its run records."""
+    if not pairs:
+        return trained
+    evaluation = evaluate(trained.model, pairs)
+    (trained.run.folder / "test.json").write_text(
+        json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return replace(trained, evaluation=evaluation)
+
+
+def validate(
+    translator: LoadedTranslator,
+    examples: Sequence[Example],
+    pairs: Sequence[SentencePair],
+    *,
+    select: str,
+    beam: int = 1,
+) -> Validation:
+    """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
+    nats, tokens = 0.0, 0
+    lengths = [example.lengths for example in examples]
+    for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
+        batch = collate([examples[row] for row in rows])
+        nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
+        tokens += batch.target_tokens
+    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
+    bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
+    loss = nats / tokens
+    return Validation(
+        metrics={"loss": loss, "bleu": bleu},
+        # A BLEU near zero is chance: until it means something, the loss decides.
+        value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
+    )
+
+
+def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch], LossSum]:
+    """Return the loss of a batch, computed as the settings ask for."""
+    if settings.recompute:
+        recompute_layers(model)
+    if settings.compile:
+        model.compile(dynamic=True)
+    within = computing_in(settings.precision)
+
+    def loss_sum(batch: Batch) -> LossSum:
+        with within():
+            return training_loss(
+                model,
+                batch,
+                smoothing=settings.label_smoothing,
+                coverage=settings.coverage,
+                word_dropout=settings.word_dropout,
+                r_drop=settings.r_drop,
+            )
+
+    return loss_sum
+
+
+def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
+    return processes_for(
+        model,
+        wanted=recipe.training.processes,
+        tokens=recipe.batches.tokens,
+        compiled=recipe.training.compile,
+    )
+
+
+def _batches(
+    recipe: TranslationRecipe,
+    examples: Sequence[Example],
+    redraw: Resegmenter | None,
+    done: Done,
+) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
+    order = BatchOrder(
+        [example.lengths for example in examples],
+        token_budget=recipe.batches.tokens,
+        seed=recipe.training.seed,
+        short_first=recipe.batches.short_first,
+    )
+    return lambda epoch, batch: iterate(
+        order,
+        examples,
+        Position(epoch=epoch, batch=batch),
+        redraw=redraw,
+        redraws=lambda: done.share < recipe.training.sampling_share,
+    )
+
+
+def _resegmenter(
+    recipe: TranslationRecipe,
+    translator: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    examples: Sequence[Example],
+) -> Resegmenter | None:
+    """Return what cuts the training pairs into other subwords, if that is asked for."""
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    if not recipe.training.subword_sampling:
+        return None
+    if not isinstance(source, SamplingEncoder) or not isinstance(target, SamplingEncoder):
+        raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
+    if len(pairs) != len(examples):  # some were too long: take those that were not
+        longest = recipe.batches.max_length
+        pairs = [
+            pair
+            for pair in pairs
+            if len(source.encode(pair.source)) < longest
+            and len(target.encode(pair.target)) < longest
+        ]
+    return Resegmenter(
+        pairs,
+        examples,
+        source=source,
+        target=target,
+        alpha=recipe.training.subword_sampling,
+        seed=recipe.training.seed,
+        max_length=recipe.batches.max_length,
+    )
+
+
+SENTENCES = 1_000  # of them, 4 may differ
+
+
+def prepare_for_inference(trained: TrainedTranslator, splits: Splits) -> None:
+    """Keep what translating and serving will want to know."""
+    run = trained.run.folder
+    prepare_fast_search(trained.model, run, splits.valid)
+    keep_examples(run, (pair.source for pair in splits.test or splits.valid))
+
+
+def prepare_fast_search(
+    model: LoadedTranslator, run: Path, pairs: Sequence[SentencePair]
+) -> Patience | None:
+    """Measure how long CTranslate2 must wait with this model, if it can search with it at all.
+
+    The pairs should not be those of the training, whose outputs the model is too sure of.
+    """
+    settings = model.recipe.decoding
+    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(model):
+        return None
+    known = known_patience(run, fingerprint(model), settings)
+    if known is not None:
+        return known
+    encoded = [model.source_tokenizer.encode(pair.source) for pair in pairs[:SENTENCES]]
+    sources = [ids for ids in encoded if 0 < len(ids) <= MOST_PIECES]
+    if not surely_few(0, len(sources)):  # too few to show anything
+        return None
+    return measure_patience(model, run, sources, cores=available_cores())
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    title: str = "",
+    resume: bool = False,
+    data: GivenData | None = None,
+    display: Display | None = None,
+) -> TrainedTranslator:
+    """Train a translator, test it and write its report."""
+    display = SilentDisplay() if display is None else display
+    settings = expect(recipe, TranslationRecipe)
+    if not resume:
+        Run.require_free(out)  # before time is spent on the data
+    with display.waiting("Reading the data ..."):
+        settings, splits = given_splits(settings, data)
+    for warning in _warnings(settings, splits):
+        display.note(f"Warning: {warning}")
+    with training_run(out, settings, resume=resume) as run:
+        return _trained(settings, run, splits, title=title, display=display)
+
+
+def train_many(
+    recipes: Mapping[str, TranslationRecipe], folder: Path, *, display: Display
+) -> dict[str, TrainedTranslator]:
+    """Train, test and report every recipe in a folder of its name.
+
+    What was stopped goes on, what is done stays. All recipes must name the same data: it is read
+    once.
+    """
+    with display.waiting("Reading the data ..."):
+        splits = read_splits(next(iter(recipes.values())).data)
+    trained = {}
+    for number, (name, recipe) in enumerate(recipes.items(), start=1):
+        pairs = f"{len(splits.train):,} sentence pairs"
+        display.note(f"\n{number}/{len(recipes)} {recipe.title}: {pairs}")
+        run = finish_or_start(folder / name, recipe)
+        trained[name] = _trained(recipe, run, splits, title=name, display=display)
+    return trained
+
+
+def _trained(
+    recipe: TranslationRecipe, run: Run, splits: Splits, *, title: str, display: Display
+) -> TrainedTranslator:
+    """Train, test and report."""
+    with display.training(limits_of(recipe.training), title=title) as observer:
+        trained = train_translator(recipe, run, splits=splits, observers=[observer])
+    with display.waiting("Testing ..."):
+        prepare_for_inference(trained, splits)
+        trained = tested(trained, splits.test)
+        write_report(trained, trained.report, title=recipe.title or title)
+    return trained
+
+
+def _warnings(settings: TranslationRecipe, splits: Splits) -> list[str]:
+    """Return what looks wrong with users' data; the built-in corpus needs no looking at."""
+    found = suspicions(splits.train, splits.valid) if settings.data.train else []
+    tokenizer = settings.tokenizer
+    if tokenizer.size is not None and tokenizer.kind != "character":
+        found.append(
+            vocabulary_suspicion(splits.train, size=tokenizer.size, shared=tokenizer.shared)
+        )
+    return [warning for warning in found if warning]

@@ -1,0 +1,111 @@
+"""The length penalty of a search, chosen on sentences that have references.
+
+A penalty replaces the one that the run has only if its BLEU is surely higher: the best of many is
+always a little better on the sentences that chose it, and may be worse on all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from regard.base.errors import SettingsError
+from regard.corpora.parallel import SentencePair
+from regard.scoring.bleu import corpus_bleu
+from regard.scoring.bootstrap import paired_bootstrap
+from regard.scoring.score import Score
+from regard.tasks.translation.model import LoadedTranslator
+
+LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+CHANCE = 0.01  # of a gain that is none; low, for it is the best of several that is judged
+
+
+@dataclass(frozen=True)
+class TriedPenalty:
+    """A length penalty and what a search with it was worth."""
+
+    length_penalty: float
+    score: Score
+    texts: tuple[str, ...] = field(repr=False)
+
+    @property
+    def length_ratio(self) -> float:
+        """Words of the outputs for each word of the references."""
+        words, wanted = (self.score.detail[f"{x}_length"] for x in ("system", "reference"))
+        return float(words / wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "length_penalty": self.length_penalty,
+            "length_ratio": self.length_ratio,
+            "score": self.score.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class ChosenPenalty:
+    """The penalty to use, the best of those that were tried, and whether its gain is chance."""
+
+    chosen: TriedPenalty
+    best: TriedPenalty
+    p_value: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "chosen": self.chosen.to_dict(),
+            "best": self.best.to_dict(),
+            "p_value": self.p_value,
+        }
+
+
+def try_length_penalties(
+    model: LoadedTranslator,
+    pairs: Sequence[SentencePair],
+    *,
+    penalties: Sequence[float] = LENGTH_PENALTIES,
+    tokenize: str = "13a",
+) -> Iterator[TriedPenalty]:
+    """Translate the pairs' sources with each length penalty and the run's own; yield its BLEU.
+
+    The pairs should be those that chose the model, and not those that will test it.
+    """
+    settings = model.recipe.decoding
+    if settings.method != "beam" or settings.beam == 1 or settings.length_penalty_kind == "none":
+        raise SettingsError(
+            "A length penalty matters to a beam search alone: this run has "
+            f'decoding.method = "{settings.method}", beam = {settings.beam}, '
+            f'length_penalty_kind = "{settings.length_penalty_kind}".'
+        )
+    if not pairs:
+        raise SettingsError("There are no sentence pairs to choose a length penalty on.")
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    for penalty in sorted({*penalties, settings.length_penalty}):
+        found = model.translate(sources, attention=False, length_penalty=penalty)
+        texts = tuple(one.text for one in found)
+        yield TriedPenalty(penalty, corpus_bleu(texts, references, tokenize=tokenize), texts)
+
+
+def choose_penalty(
+    tried: Sequence[TriedPenalty],
+    pairs: Sequence[SentencePair],
+    *,
+    present: float,
+    tokenize: str = "13a",
+) -> ChosenPenalty:
+    """Return the penalty with the highest BLEU if it is surely higher than that of the present."""
+    own = next(one for one in tried if one.length_penalty == present)
+    best = max(tried, key=lambda one: (one.score.value, one is own))
+    if best is own:
+        return ChosenPenalty(own, own, None)
+    compared = paired_bootstrap(
+        {"present": own.texts, "best": best.texts},
+        [pair.target for pair in pairs],
+        baseline="present",
+        tokenize=tokenize,
+    )
+    chance = compared["best"].p_value
+    sure = chance is not None and chance < CHANCE
+    return ChosenPenalty(best if sure else own, best, chance)

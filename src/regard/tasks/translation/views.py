@@ -1,0 +1,158 @@
+"""What every head of a translator looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from rich.console import Group
+from rich.text import Text
+
+from regard.base.errors import RegardError, SettingsError
+from regard.base.protocols import Tokenizer
+from regard.base.special_tokens import SPECIALS
+from regard.batching.batch import collate, encode_pairs
+from regard.corpora.parallel import SentencePair
+from regard.pictures.heat_map import write_map
+from regard.pictures.terminal import terminal_heat_map
+from regard.settings.recipe import require_known
+from regard.tasks import LookRequest, View
+from regard.tasks.attention import (
+    END_MARK,
+    AttentionHeads,
+    AttentionMap,
+    view_of_arcs,
+    view_of_heads,
+    view_of_word,
+)
+from regard.tasks.translation.model import LoadedTranslator, load
+
+BEGIN_MARK = SPECIALS[2]
+
+
+PARTS = {
+    "cross": "from target to source",
+    "encoder": "among the source words",
+    "decoder": "among the target words",
+}
+
+
+class Side(NamedTuple):
+    """A sentence as a model reads it: its pieces, the word of each, and the text itself."""
+
+    pieces: tuple[str, ...]
+    words: tuple[int, ...]
+    text: str
+
+
+def translator_heads(
+    model: LoadedTranslator, text: str, *, part: str = "cross", pieces: bool = False
+) -> tuple[str, AttentionHeads]:
+    """Return a text's translation, and what every head of a Transformer's part looked at."""
+    require_known(part, PARTS, what="part")
+    if not text.strip():
+        raise RegardError("There is nothing to translate: the text is empty.")
+    said = model.translate(text, attention=False).text
+    (example,) = encode_pairs(
+        [SentencePair(text, said)], model.source_tokenizer, model.target_tokenizer
+    )
+    batch = collate([example])
+    with torch.inference_mode():
+        maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
+    found = {"cross": maps.cross, "encoder": maps.encoder, "decoder": maps.decoder}[part]
+    if found is None:
+        raise SettingsError(f"The {part} of this model has no self-attention.")
+    source = _side(model.source_tokenizer, example.source, text)
+    target = _side(model.target_tokenizer, example.target, said)
+    read = _side(model.target_tokenizer, example.target, said, begun=True)
+    rows, columns = {
+        "cross": (target, source),
+        "encoder": (source, source),
+        "decoder": (read, read),
+    }[part]
+    title = f"attention {PARTS[part]}"
+    return said, _labelled(found[:, 0].numpy(), rows, columns, title=title, pieces=pieces)
+
+
+def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str, *, begun: bool = False) -> Side:
+    """Return a sentence with its end mark, or as a decoder reads it with its begin mark."""
+    pieces, words = tokenizer.pieces(ids), tokenizer.word_of_piece(ids)
+    if begun:
+        return Side((BEGIN_MARK, *pieces), (-1, *words), text)
+    return Side((*pieces, END_MARK), (*words, -1), text)
+
+
+def _labelled(
+    weights: Float[np.ndarray, "layers heads target source"],
+    target: Side,
+    source: Side,
+    *,
+    title: str,
+    pieces: bool,
+) -> AttentionHeads:
+    """Return weights between pieces, or between whole words without the marks."""
+    if pieces:
+        return AttentionHeads(title, weights, source.pieces, target.pieces)
+
+    def merged(head: Float[np.ndarray, "target source"]) -> Float[np.ndarray, "words others"]:
+        between = AttentionMap(head, source.pieces, target.pieces, source.words, target.words)
+        return between.by_word(source.text, target.text).weights
+
+    by_word = np.array([[merged(head) for head in layer] for layer in weights])
+    return AttentionHeads(title, by_word, tuple(source.text.split()), tuple(target.text.split()))
+
+
+def sentence_view(request: LookRequest) -> View:
+    """Show which source words each target word attends to."""
+    model = load(request.run)
+    if not model.attends:
+        raise RegardError(f"The model of {request.run} has no attention to look at.")
+    translation = model.translate(request.sentence)
+    if translation.attention is None:
+        raise RegardError("There is nothing to translate: the text is empty.")
+    seen = translation.attention if request.pieces else translation.by_word()
+
+    def shown(width: int) -> Group:
+        drawn = terminal_heat_map(
+            seen.weights, source=seen.source, target=seen.target, console_width=width
+        )
+        return Group(drawn, Text(translation.text))
+
+    return View(
+        record={**translation.to_dict(), "attention": seen.to_dict()},
+        save=lambda path: write_map(
+            seen.weights, source=seen.source, target=seen.target, path=path
+        ),
+        text=translation.text,
+        shown=shown,
+    )
+
+
+def _request_heads(request: LookRequest, *, part: str) -> tuple[str, AttentionHeads]:
+    return translator_heads(
+        load(request.run),
+        request.sentence,
+        part=request.part or part,
+        pieces=request.pieces,
+    )
+
+
+def heads_view(request: LookRequest) -> View:
+    """Show all heads, those of a layer, or one."""
+    said, heads = _request_heads(request, part="cross")
+    return view_of_heads(heads, request, record={"text": said, **heads.to_dict()}, text=said)
+
+
+def word_view(request: LookRequest) -> View:
+    """Show what one word of the text looks at."""
+    said, heads = _request_heads(request, part="encoder")
+    return view_of_word(heads, request, text=said)
+
+
+def arcs_view(request: LookRequest) -> View:
+    """Show the self-attention of the whole text."""
+    said, heads = _request_heads(request, part="encoder")
+    return view_of_arcs(heads, request, text=said)

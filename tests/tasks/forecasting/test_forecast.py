@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regard.base.errors import DataError, RegardError, RunError, SettingsError
+from regard.runs.run import Run, open_run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.forecasting.data import read_windows, recipe_for
+from regard.tasks.forecasting.model import TrainedForecaster, load
+from regard.tasks.forecasting.report import draw_trained
+from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
+from regard.tasks.forecasting.training import train_forecaster
+
+
+@pytest.fixture(scope="module")
+def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CSV file with a sine wave between 10 and 20."""
+    path = tmp_path_factory.mktemp("series") / "waves.csv"
+    values = 15 + 5 * np.sin(np.arange(160) / 2)
+    path.write_text("day,height\n" + "".join(f"{i},{v:.6f}\n" for i, v in enumerate(values)))
+    return path
+
+
+def recipe(waves: Path, *overrides: str) -> ForecastRecipe:
+    return recipe_for(
+        waves,
+        column="height",
+        window=8,
+        horizon=2,
+        attention="softmax",
+        overrides=["training.steps=300", "training.validate_every=100", "model.hidden=8",
+                   "training.learning_rate=0.02", *overrides],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedForecaster:
+    settings = recipe(waves)
+    folder = tmp_path_factory.mktemp("runs") / "waves"
+    return train_forecaster(settings, Run.create(folder, settings))
+
+
+def test_a_wave_is_forecast_better_than_by_its_last_value(trained: TrainedForecaster) -> None:
+    assert trained.score.mse < 0.5 * trained.score.naive_mse
+    saved = json.loads((trained.run.folder / "test.json").read_text())
+    assert saved == trained.score.to_dict()
+    assert saved["rmse"] == pytest.approx(np.sqrt(saved["mse"]) * trained.score.unit)
+
+
+def test_a_run_gives_the_same_forecast_when_loaded(trained: TrainedForecaster) -> None:
+    loaded = load(trained.run.folder)
+    assert loaded.attends
+    window = [15.0 + t for t in range(8)]
+    assert loaded.forecast(window) == pytest.approx(trained.model.forecast(window))
+    assert 5 < loaded.forecast(window)[0] < 25
+    with pytest.raises(
+        RegardError, match="3 values were given, but this model reads a window of 8"
+    ):
+        loaded.forecast([1.0, 2.0, 3.0])
+
+
+def test_what_comes_next_is_in_the_units_of_the_series(trained: TrainedForecaster) -> None:
+    values = trained.upcoming()
+    assert len(values) == 2
+    assert all(5 < value < 25 for value in values)
+
+
+def test_the_test_is_the_end_of_the_series_and_the_scale_comes_from_before(waves: Path) -> None:
+    windows = read_windows(recipe(waves).data)
+    parts = [windows.train, windows.valid, windows.test]
+    assert np.concatenate(parts).tolist() == list(range(len(windows.inputs)))
+    assert len(windows.test) == pytest.approx(0.3 * len(windows.inputs), abs=1)
+
+
+def test_fibonacci_windows_are_shuffled_by_their_seed() -> None:
+    settings = expect(find_recipe("fibonacci-rnn"), ForecastRecipe).data
+    windows = read_windows(settings)
+    assert windows.inputs.shape == (1180, 20)
+    assert (len(windows.train), len(windows.valid), len(windows.test)) == (826, 0, 354)
+    assert sorted([*windows.train, *windows.test]) == list(range(1180))
+    again = read_windows(settings)
+    other = read_windows(settings.model_copy(update={"seed": 2}))
+    assert again.fingerprint() == windows.fingerprint() != other.fingerprint()
+
+
+def test_a_stopped_training_continues_exactly(waves: Path, tmp_path: Path) -> None:
+    whole = recipe(waves, "training.steps=40", "training.schedule=constant")
+    half = recipe(waves, "training.steps=20", "training.schedule=constant")
+    straight = train_forecaster(whole, Run.create(tmp_path / "straight", whole))
+    train_forecaster(half, open_run(tmp_path / "halves", half, resume=False))
+    resumed = train_forecaster(whole, open_run(tmp_path / "halves", whole, resume=True))
+    for one, other in zip(
+        straight.model.model.parameters(), resumed.model.model.parameters(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+def test_another_series_or_model_is_not_continued(
+    trained: TrainedForecaster, waves: Path, tmp_path: Path
+) -> None:
+    other = recipe(waves, "model.hidden=9")
+    with pytest.raises(SettingsError, match="settings under 'model' differ"):
+        open_run(trained.run.folder, other, resume=True)
+    changed = tmp_path / "changed.csv"
+    changed.write_text("day,height\n" + "".join(f"{i},{i % 7}\n" for i in range(160)))
+    windows = read_windows(recipe(changed).data)
+    with pytest.raises(RunError, match="The data has changed since the checkpoint"):
+        train_forecaster(recipe(waves), trained.run, windows=windows)
+
+
+def test_a_run_without_its_scale_says_so(waves: Path, tmp_path: Path) -> None:
+    settings = recipe(waves)
+    Run.create(tmp_path / "run", settings)
+    with pytest.raises(RunError, match=r"scale\.json is missing or damaged"):
+        load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("height\n" + "1\n" * 100, "is constant: every value in the training part"),
+        ("height\n" + "1\n2\n" * 5, "the series has 10 values, but a window of 8"),
+    ],
+)
+def test_series_that_cannot_be_forecast(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_windows(recipe(file).data)
+
+
+def test_too_few_fibonacci_terms_are_refused() -> None:
+    with pytest.raises(DataError, match="the series has 12 values"):
+        read_windows(SeriesSettings.model_validate({"terms": 12}))
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_trained_forecaster_can_be_drawn(
+    trained: TrainedForecaster, tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"forecast.{suffix}"
+    draw_trained(trained, path)
+    assert path.stat().st_size > 5_000
+    if suffix == "svg":
+        text = path.read_text()
+        assert "height" in text and "attention" in text and "first of 2 steps" in text

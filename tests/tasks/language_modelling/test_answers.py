@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.base.errors import DataError, SettingsError
+from regard.runs.run import open_run
+from regard.settings.recipe import expect
+from regard.tasks import find_recipe
+from regard.tasks.language_modelling.model import TrainedLanguageModel
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.language_modelling.training import train_language_model
+
+CAPITALS = {"fr": "paris", "it": "rome", "gb": "london", "de": "berlin"}
+SMALL = [
+    "model.layers=1", "model.heads=2", "model.model_dim=32", "model.context=24",
+    "training.warmup=5", "training.learning_rate=0.01", "training.batch_size=8",
+    "training.validate_every=100", "decoding.max_tokens=12", "decoding.prompt=fr",
+]  # fmt: skip
+
+
+def recipe_of(pairs: Path, *overrides: str) -> LanguageModelRecipe:
+    given = [f"data.pairs={pairs}", *SMALL, *overrides]
+    return expect(find_recipe("gpt-nano", overrides=given), LanguageModelRecipe)
+
+
+def train(recipe: LanguageModelRecipe, folder: Path) -> TrainedLanguageModel:
+    return train_language_model(recipe, open_run(folder, recipe, resume=False))
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pairs") / "capitals.tsv"
+    rows = [f"{country}\t{city}\n" for country, city in CAPITALS.items()] * 20
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def test_answers_are_learned_and_given(pairs: Path, tmp_path: Path) -> None:
+    trained = train(recipe_of(pairs, "training.steps=120"), tmp_path / "run")
+    assert set(trained.metrics) == {"loss", "perplexity"}
+    assert trained.metrics["loss"] < 0.3
+    for country, city in CAPITALS.items():
+        (answer,) = trained.model.generate(country, temperature=0.0)
+        assert (answer.text, answer.reason) == (city, "stop")
+    more = recipe_of(
+        pairs, f"training.start_from={tmp_path / 'run'}", "training.steps=1", f"data.valid={pairs}"
+    )
+    again = train(more, tmp_path / "more")
+    assert again.metrics["loss"] < 0.5
+
+
+def test_what_cannot_be_learned(pairs: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.tsv"
+    few.write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(DataError, match="1 pairs are too few to hold some out"):
+        train(recipe_of(few), tmp_path / "run")
+    with pytest.raises(SettingsError, match="text and pairs exclude each other"):
+        recipe_of(pairs, "data.text=a.txt")

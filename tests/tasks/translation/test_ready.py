@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import TOY_WORDS
+
+from regard.corpora.parallel import SentencePair
+from regard.engines.preparation import fingerprint, known_patience
+from regard.tasks.translation import training as ready
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.training import prepare_fast_search
+
+pytest.importorskip("ctranslate2")
+
+PAIRS = [SentencePair(word, word) for word in TOY_WORDS[:4]] * 75
+
+
+@pytest.fixture
+def run(random_transformer_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(random_transformer_run, tmp_path / "run"))
+
+
+def changed(run: Path, **decoding: Any) -> LoadedTranslator:
+    model = load(run)
+    model.recipe = model.recipe.model_copy(update={"decoding": model.decoding(**decoding)})
+    return model
+
+
+def test_it_measures_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(run)
+    found = prepare_fast_search(model, run, [*PAIRS, SentencePair("", "")])
+    assert found is not None
+    assert found.sentences == len(PAIRS)  # nothing is to be found out with an empty one
+    assert found == known_patience(run, fingerprint(model), model.recipe.decoding)
+    monkeypatch.delattr(ready, "measure_patience")
+    assert prepare_fast_search(model, run, PAIRS) == found
+
+
+@pytest.mark.parametrize(
+    "decoding", [{"beam": 1}, {"method": "mbr"}, {"length_penalty": 3.0}, {"min_length": 2}]
+)
+def test_there_is_nothing_to_wait_for(run: Path, decoding: dict[str, Any]) -> None:
+    assert prepare_fast_search(changed(run, **decoding), run, PAIRS) is None
+    assert not (run / "engines").exists()
+
+
+@pytest.mark.parametrize("sentences", [0, 298])
+def test_a_few_sentences_show_nothing(run: Path, sentences: int) -> None:
+    assert prepare_fast_search(load(run), run, PAIRS[:sentences]) is None
+    assert not (run / "engines").exists()
+
+
+def test_other_models_have_no_fast_search(toy_run: Path) -> None:
+    assert prepare_fast_search(load(toy_run), toy_run, PAIRS) is None
+    assert not (toy_run / "engines").exists()

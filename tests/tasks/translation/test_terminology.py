@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.base.errors import DataError
+from regard.tasks.translation.constraints import Terminology, TextConstraints, read_terms
+
+
+def test_no_wishes() -> None:
+    assert not Terminology()
+    assert Terminology().of("a cat") == TextConstraints()
+
+
+def test_the_same_for_all() -> None:
+    wishes = Terminology(prefix="Die", required=("Hund",), forbidden=("Katze",))
+    assert wishes
+    assert wishes.of("x") == TextConstraints("Die", ("Hund",), ("Katze",))
+    assert wishes.to_dict()["required"] == ["Hund"]
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        pytest.param("The cat sat.", ("Katze",), id="a word"),
+        pytest.param("Cats sat.", (), id="only whole words"),
+        pytest.param("a CAT food bowl, a cat", ("Futter", "Katze"), id="the longest, any case"),
+        pytest.param("C++ (cat)", ("C++", "Katze"), id="marks"),
+    ],
+)
+def test_terms(text: str, required: tuple[str, ...]) -> None:
+    wishes = Terminology(terms={"cat": "Katze", "cat food": "Futter", "c++": "C++"})
+    assert wishes.of(text).required == required
+
+
+def test_list_of_terms(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("# animals\ncat\tKatze\tnoun\n\ndog \t Hund\n", encoding="utf-8")
+    assert read_terms(path) == {"cat": "Katze", "dog": "Hund"}
+    path.write_text("cat\tKatze\ndog\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"terms\.tsv, line 2: a term without a translation"):
+        read_terms(path)
