@@ -49,7 +49,7 @@ def measure(graph: Path, overrides: list[str], *, folder: Path) -> NodeAccuracy:
         find_recipe("gat-cora", overrides=[f"data.graph={graph}", *overrides]), GraphRecipe
     )
     run = finish_or_start(folder, recipe)
-    return train_node_classifier(recipe, run)[1]
+    return train_node_classifier(recipe, run).accuracy
 
 
 def main() -> None:

@@ -146,7 +146,7 @@ def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
 def test_an_interrupted_story_says_how_to_go_on(
     run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def stopped(*arguments: object) -> None:
+    def stopped(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("regard.tasks.translation.training.train_many", stopped)

@@ -110,7 +110,7 @@ def test_mistakes_leave_nothing_behind(refuse: Any, tiny: list[str], tmp_path: P
         "data.train=[no.src,no.tgt]": "no.src: there is no such file",
         "training.step=5": "unknown key 'training.step'. Did you mean 'steps'?",
         "model.attention=dott": "Unknown model.attention 'dott'. Did you mean 'dot'?",
-        "batches.max_length=1": "No training pair is within batches.max_length (1 symbols)",
+        "batches.max_length=1": "No training pair is within batches.max_length (1 tokens)",
         "training": "--set 'training' is not of the form key=value.",
     }
     for setting, message in cases.items():

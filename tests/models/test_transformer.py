@@ -41,5 +41,5 @@ def test_a_shallow_decoder_can_follow_a_deep_encoder() -> None:
         row.name for row in layer_table(build_translator(settings, source_vocab=9, target_vocab=9))
     }
     assert "encoder.layers.2.attention.projection" in names
-    assert "decoder.layers.0.own.forget" in names
+    assert "decoder.layers.0.self_attention.forget" in names
     assert not any(name.startswith("decoder.layers.1") for name in names)

@@ -27,8 +27,9 @@ from regard.pictures.positions import (
     position_vectors_svg,
 )
 from regard.pictures.svg import notebook_picture
+from regard.runs.run import Run
 from regard.settings.recipe import require_known
-from regard.tasks import load
+from regard.tasks import load, task_of
 
 OWN = "own"
 SHOWN_WAVES = 4
@@ -134,10 +135,11 @@ def positions_of(
 
 def _model_of(run: Path) -> tuple[Any, nn.Module]:
     """Return the model of a run with its settings."""
-    loaded = load(run)
-    if not hasattr(loaded.recipe.model, "family"):  # neither recurrent nor a Transformer
-        task = loaded.recipe.task
+    task = Run.open(run).task
+    recipe: Any = Run.open(run).recipe(task_of(task).schema)
+    if not hasattr(recipe.model, "family"):  # neither recurrent nor a Transformer
         raise SettingsError(f"A run of the task {task!r} has no positions to look at.")
+    loaded = load(run)
     return loaded.recipe.model, loaded.model
 
 
