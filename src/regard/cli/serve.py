@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.base.errors import SettingsError
-from regard.cli.translate_options import EngineChoice, EngineOption, Threads, Verbose
+from regard.cli.translate import EngineChoice, EngineOption, Threads, Verbose
 from regard.serving.limits import ServerSettings
 from regard.settings.recipe import validate
 

@@ -26,6 +26,7 @@ from regard.documents.segments import (
     located,
     translate_segments,
 )
+from regard.runs.display import Watcher
 
 VERSION = 1
 
@@ -169,15 +170,6 @@ class Sink(Protocol):
 
     def commit(self, position: Position) -> None:
         """Hear that everything up to this position of the input has been written."""
-        ...
-
-
-@runtime_checkable
-class Watcher(Protocol):
-    """Somebody who wants to see how far the work is."""
-
-    def moved(self, lines: int, share: float | None) -> None:
-        """Hear how many lines are done, and what share of the input if that is known."""
         ...
 
 
