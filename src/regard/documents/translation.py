@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,7 +21,7 @@ from regard.documents import files, segments
 from regard.engines.choice import EngineName, choose_engine
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange.ctranslate2 import Quantization
-from regard.runs.display import Display, SilentDisplay
+from regard.runs.display import Display, SilentDisplay, display_of
 from regard.scoring.alignment import format_links
 from regard.tasks.translation.constraints import Terminology
 from regard.tasks.translation.model import LoadedTranslator, load
@@ -133,15 +134,13 @@ class PreparedTranslator:
 
     def terms(self) -> dict[str, Any]:
         """Return all that a translation depends on, apart from its source."""
-        from regard import __version__
-
         search = {
             **self.options.changes,
             "n_best": self.n_best,
             "quantization": self.options.quantization,
         }
         return {
-            "version": __version__,
+            "version": version("regard"),
             "model": segments.run_fingerprint(self.run),
             "search": search,
             "terminology": self.options.terminology.to_dict(),
@@ -423,3 +422,25 @@ def _translate_document(
         write_file(options.output, written)
     else:
         write(written)
+
+
+def translate_file(
+    run: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    search: SearchOptions | None = None,
+    progress: bool | Display = True,
+    **options: Any,
+) -> Path:
+    """Translate a file of any size and format, and return the path of the output.
+
+    Stopped in the middle, the same call goes on where it was. The options are the fields of
+    `FileOptions`, as `column="2"` of a TSV file or `split="never"`; `search` changes how
+    translations are searched for.
+    """
+    files_options = FileOptions(source=Path(source), output=Path(output), **options)
+    files_options.check()
+    model = prepare_translator(Path(run), search or SearchOptions())
+    translate_input(model, files_options, write=lambda text: None, display=display_of(progress))
+    return Path(output)

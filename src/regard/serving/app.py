@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from regard import __version__
 from regard.base.errors import RegardError
 from regard.serving import api as own_api
 from regard.serving import app as api_page
@@ -114,7 +114,7 @@ def create_app(
     server = Server.of(models, settings or ServerSettings.model_validate({}), keys)
     app = FastAPI(
         title="Regard",
-        version=__version__,
+        version=version("regard"),
         description="Translates, and shows what the model attends to.",
         docs_url=None,  # it would load its scripts from elsewhere
         redoc_url=None,

@@ -125,7 +125,7 @@ def _split(windows: int, settings: SeriesSettings) -> tuple[np.ndarray, np.ndarr
 
 
 def recipe_for(
-    file: Path,
+    file: Path | None,
     *,
     column: str | None,
     window: int,
@@ -133,9 +133,9 @@ def recipe_for(
     attention: str,
     overrides: Sequence[str] = (),
 ) -> ForecastRecipe:
-    """Return the recipe `forecast` for this file; overrides are applied last."""
+    """Return the recipe `forecast` for a file or a given series; overrides are applied last."""
     chosen = {
-        "data.file": _quoted(str(file)),
+        "data.file": None if file is None else _quoted(str(file)),
         "data.column": None if column is None else _quoted(column),
         "data.window": window,
         "data.horizon": horizon,
