@@ -296,3 +296,35 @@ def _reporter(watcher: Watcher | None, start: Mark, end: Mark) -> Callable[[floa
             watcher.moved(start.lines + int(part * (end.lines - start.lines)), share)
 
     return done
+
+
+Write = Callable[[str], None]
+
+
+class StandardOutput:
+    """Prints translations as they come; alignments go into a file that grows with them."""
+
+    def __init__(self, write: Write, others: Sequence[Path]):
+        self._write = write
+        self._files = PartFiles(others, terms={}) if others else None
+
+    def __enter__(self) -> StandardOutput:
+        if self._files is not None:
+            self._files.__enter__()
+            self._files.restart()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._files is not None:
+            if kind is None:
+                self._files.finish()
+            self._files.__exit__(kind, error, traceback)
+
+    def write(self, texts: Sequence[str]) -> None:
+        """Print the first text, and write the others."""
+        self._write(texts[0])
+        if self._files is not None:
+            self._files.write(texts[1:])
+
+    def commit(self, position: Position) -> None:
+        """Do nothing: what was printed cannot be taken back."""

@@ -15,7 +15,7 @@ from regard.corpora.formats.document import Document, Segment
 from regard.corpora.formats.inline import AlignedWord, place_tags
 from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.runs.run import RECIPE, Run
-from regard.scoring.alignment import Links
+from regard.scoring.alignment import Links, format_links
 from regard.tasks.translation.model import LoadedTranslator, SentenceTooLongError
 from regard.tasks.translation.results import Translation
 from regard.text.sentences import Sentence, join_sentences, split_sentences
@@ -273,3 +273,16 @@ def run_fingerprint(folder: Path) -> str:
             while block := content.read(BLOCK):
                 digest.update(block)
     return digest.hexdigest()
+
+
+def shown_lines(translation: Translation, n_best: int) -> str:
+    """Return the lines of one sentence; n-best lists carry their scores, as `score ||| text`."""
+    if n_best == 1:
+        return translation.text
+    every = (translation, *translation.alternatives)
+    return "\n".join(f"{each.score:.4f} ||| {each.text}" for each in every)
+
+
+def alignment_line(translation: Translation) -> str:
+    """Return the word alignment of a translation, empty if nothing is known."""
+    return format_links(translation.attention.links()) if translation.attention else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -18,11 +18,12 @@ from regard.corpora.formats.document import ColumnReader, Languages
 from regard.corpora.formats.json_lines import FieldReader
 from regard.corpora.formats.registry import LINE_FORMATS, format_of, read_document
 from regard.documents import files, segments
+from regard.documents.files import StandardOutput, Write
+from regard.documents.segments import alignment_line, shown_lines
 from regard.engines.choice import EngineName, choose_engine
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange.ctranslate2 import Quantization
 from regard.runs.display import Display, SilentDisplay, display_of
-from regard.scoring.alignment import format_links
 from regard.tasks.translation.constraints import Terminology
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
@@ -30,7 +31,6 @@ from regard.tasks.translation.results import Translation
 STANDARD_INPUT = Path("standard input")
 NO_LANGUAGES = Languages("", "")
 Split = Literal["never", "long", "always"]
-Write = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,19 +253,6 @@ def require_alignable(model: PreparedTranslator, options: FileOptions) -> None:
         raise RegardError(f"The model of {model.run} has no attention to align by.")
 
 
-def shown_lines(translation: Translation, n_best: int) -> str:
-    """Return the lines of one sentence; n-best lists carry their scores, as `score ||| text`."""
-    if n_best == 1:
-        return translation.text
-    every = (translation, *translation.alternatives)
-    return "\n".join(f"{each.score:.4f} ||| {each.text}" for each in every)
-
-
-def alignment_line(translation: Translation) -> str:
-    """Return the word alignment of a translation, empty if nothing is known."""
-    return format_links(translation.attention.links()) if translation.attention else ""
-
-
 def write_file(path: Path, content: str) -> None:
     """Write to a temporary name first, so that a file is complete or not there."""
     temporary = path.with_name(f".{path.name}.writing")
@@ -299,7 +286,7 @@ def _translate_lines(
             stream = lines.LineStream(standard_input, path=STANDARD_INPUT)
         if options.output is None:
             others = [] if options.align is None else [options.align]
-            sink = stack.enter_context(_StandardOutput(write, others))
+            sink = stack.enter_context(StandardOutput(write, others))
             files.translate_stream(stream, sink, translate, window=window)
             return
         outputs = [path for path in (options.output, options.align) if path is not None]
@@ -316,35 +303,6 @@ def _translate_lines(
                     "there."
                 )
             raise
-
-
-class _StandardOutput:
-    """Prints translations as they come; alignments go into a file that grows with them."""
-
-    def __init__(self, write: Write, others: Sequence[Path]):
-        self._write = write
-        self._files = files.PartFiles(others, terms={}) if others else None
-
-    def __enter__(self) -> _StandardOutput:
-        if self._files is not None:
-            self._files.__enter__()
-            self._files.restart()
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if self._files is not None:
-            if kind is None:
-                self._files.finish()
-            self._files.__exit__(kind, error, traceback)
-
-    def write(self, texts: Sequence[str]) -> None:
-        """Print the first text, and write the others."""
-        self._write(texts[0])
-        if self._files is not None:
-            self._files.write(texts[1:])
-
-    def commit(self, position: lines.Position) -> None:
-        """Do nothing: what was printed cannot be taken back."""
 
 
 def _window_translator(model: PreparedTranslator, options: FileOptions) -> files.WindowTranslator:
