@@ -239,8 +239,8 @@ def serving(result: dict[str, Any]) -> str:
     return table(head, rows)
 
 
-def story(result: dict[str, Any]) -> str:
-    """Return BLEU of the line from no attention to the Transformer, by sentence length."""
+def model_series(result: dict[str, Any]) -> str:
+    """Return BLEU of the model series, by sentence length."""
     figures, notes = result["figures"], result["notes"]
     bands = [band for band, count in notes["sentences_in_bands"].items() if count]
     names = {
@@ -277,9 +277,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "generation": generation,
     "alignment": alignment,
     "serving": serving,
-    "story-built-in": story,
-    "story-multi30k": story,
-    "story-bible": story,
+    "model-series-built-in": model_series,
+    "model-series-multi30k": model_series,
+    "model-series-bible": model_series,
 }
 
 
