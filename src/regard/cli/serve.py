@@ -62,7 +62,7 @@ def serve(
     ] = DEFAULTS.queue,
     seconds: Annotated[
         float, typer.Option(help="Most seconds for one request; then 503.", min=0.1)
-    ] = DEFAULTS.seconds,
+    ] = DEFAULTS.deadline_seconds,
     max_characters: Annotated[
         int, typer.Option(help="Most characters of one request.", min=1)
     ] = DEFAULTS.max_characters,
@@ -93,7 +93,7 @@ def serve(
             "batch_sentences": 1 if one_at_a_time else batch_sentences,
             "wait_ms": 0.0 if one_at_a_time else wait_ms,
             "queue": queue,
-            "seconds": seconds,
+            "deadline_seconds": seconds,
             "max_characters": max_characters,
         },
         ServerSettings,
