@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 
 from regard.base.errors import SettingsError
+from regard.base.files import write_file
 from regard.cli.display import BulkDisplay
-from regard.cli.translate_model import ReadyModel, alignment, shown, translate_text, write_file
+from regard.cli.translate_model import ReadyModel, alignment, shown, translate_text
 from regard.cli.translate_options import Split
 from regard.corpora.formats.document import ColumnReader, Languages
 from regard.corpora.formats.json_lines import FieldReader

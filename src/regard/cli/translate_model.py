@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from regard.base.errors import SettingsError
+from regard.base.files import write_file
 from regard.cli.options import as_json, print_json
 from regard.cli.translate_options import EngineChoice, QuantizationChoice
 from regard.engines.choice import choose_engine
@@ -148,10 +149,3 @@ def shown(translation: Translation, n_best: int) -> str:
 def alignment(translation: Translation) -> str:
     """Return the word alignment of a translation, empty if nothing is known."""
     return format_links(translation.attention.links()) if translation.attention else ""
-
-
-def write_file(path: Path, content: str) -> None:
-    """Write to a temporary name first, so that a file is complete or not there."""
-    temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(content, encoding="utf-8", newline="")
-    temporary.replace(path)
