@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
-from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.order import BatchOrder, Position, iterate_rows
 from regard.batching.stream import (
     AnswerBatch,
     AnswerIds,
@@ -261,7 +261,7 @@ class AnswerData:
             token_budget=settings.batch_size * recipe.model.context,
             seed=settings.seed,
         )
-        return lambda epoch, batch: endless(
+        return lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_answers([self.train[row] for row in rows]),
             start=Position(epoch, batch),

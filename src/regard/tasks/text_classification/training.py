@@ -17,7 +17,7 @@ from regard.batching.labelled import (
     LabelledIds,
     collate_labelled,
 )
-from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.order import BatchOrder, Position, iterate_rows
 from regard.corpora.labelled import LabelledText
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
@@ -92,7 +92,7 @@ def train_text_classifier(
     store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
     objective = Objective(
         loss_sum=partial(label_loss, model),
-        batches_from=lambda epoch, batch: endless(
+        batches_from=lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_labelled([train[row] for row in rows]),
             start=Position(epoch, batch),
