@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from regard.base.errors import RunError
+from regard.base.files import write_json
 from regard.corpora.formats.document import Document, Segment
 from regard.corpora.lines import Line, LineStream, Position
 from regard.documents.segments import (
@@ -111,12 +112,7 @@ class PartFiles:
             "position": asdict(position),
             "sizes": [file.tell() for file in self._files],
         }
-        temporary = self.journal.with_name(f"{self.journal.name}.writing")
-        with temporary.open("w", encoding="utf-8") as journal:
-            json.dump(record, journal, ensure_ascii=False, indent=1)
-            journal.flush()
-            os.fsync(journal.fileno())
-        temporary.replace(self.journal)
+        write_json(self.journal, record)
 
     def finish(self) -> None:
         """Give the outputs their names; they are complete."""

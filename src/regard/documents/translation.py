@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from regard.base.errors import RegardError, SettingsError
+from regard.base.files import write_file
 from regard.corpora import lines
 from regard.corpora.formats.document import ColumnReader, Languages
 from regard.corpora.formats.json_lines import FieldReader
@@ -251,13 +252,6 @@ def require_alignable(model: PreparedTranslator, options: FileOptions) -> None:
     """Refuse alignments of a model that has no attention."""
     if options.align is not None and not model.translator.attends:
         raise RegardError(f"The model of {model.run} has no attention to align by.")
-
-
-def write_file(path: Path, content: str) -> None:
-    """Write to a temporary name first, so that a file is complete or not there."""
-    temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(content, encoding="utf-8", newline="")
-    temporary.replace(path)
 
 
 def _translate_json(model: PreparedTranslator, options: FileOptions, write: Write) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 
 from regard.base.errors import SettingsError
+from regard.base.files import fingerprint
 from regard.batching.windows import WindowBatch
 from regard.corpora.series import (
     FIBONACCI,
@@ -49,10 +49,7 @@ class Windows:
 
     def fingerprint(self) -> str:
         """Return a short digest of series and split, which tells one from another."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (self.series.scaled, self.train, self.valid, self.test):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+        return fingerprint([self.series.scaled, self.train, self.valid, self.test])
 
 
 def given_windows(
