@@ -268,12 +268,15 @@ def corpus(
         "seed": seed,
     }
     if out is not None:
-        write_corpus(Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings)
+        written = write_corpus(
+            Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings
+        )
+        return Corpus(**written, folder=Path(out))
     train, valid, test = (
         generate(split=split, size=count, **settings)  # type: ignore[arg-type]
         for split, count in (("train", size), ("valid", valid_size), ("test", test_size))
     )
-    return Corpus(train, valid, test, None if out is None else Path(out))
+    return Corpus(train, valid, test)
 
 
 def _lines(given: Lines) -> list[str]:
