@@ -1,6 +1,6 @@
 """A stack of Transformer layers in which every position sees itself and what came before it.
 
-All that a next step needs is in the state: the keys and values of every layer. Many symbols at once
+All that a next step needs is in the state: the keys and values of every layer. Many tokens at once
 or one at a time give the same features.
 """
 
@@ -15,20 +15,21 @@ from torch import nn
 from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, Past
+from regard.attention.positions import DistanceBias
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import Embedded, SelfAttentionLayer
 
 
 class CausalState(NamedTuple):
-    """What was read so far; `past` is empty before the first symbol."""
+    """What was read so far; `past` is empty before the first token."""
 
     past: tuple[Past, ...]
     read: int
 
 
 class CausalTransformer(nn.Module):
-    """Predicts each symbol from those before it (Liu et al. 2018; Radford et al. 2019)."""
+    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019)."""
 
     def __init__(
         self,
@@ -37,18 +38,17 @@ class CausalTransformer(nn.Module):
         layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
-        slopes: Float[Tensor, "heads"] | None = None,
+        distance_bias: DistanceBias | None = None,
     ):
         super().__init__()
         self.embedded = embedded
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
-        self.slopes: Tensor | None
-        self.register_buffer("slopes", slopes, persistent=False)
+        self.distance_bias = distance_bias
 
     def start(self, batch: int) -> CausalState:
-        """Return the state before the first symbol."""
+        """Return the state before the first token."""
         return CausalState(past=(), read=0)
 
     def forward(
@@ -58,7 +58,7 @@ class CausalTransformer(nn.Module):
         *,
         with_weights: bool = False,
     ) -> tuple[Output, CausalState]:
-        """Read symbols, one or many at once; return the features that predict the next ones.
+        """Read tokens, one or many at once; return the features that predict the next ones.
 
         The attention, if it is asked for, is the mean over the heads of the last layer.
         """
@@ -82,13 +82,15 @@ class CausalTransformer(nn.Module):
         self, tokens: Tensor, state: CausalState, *, wanted: set[int]
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
         features = self.embedded(tokens, start=state.read)
-        sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
+        visibility = Visibility.back(
+            features, read=state.read, window=self.window, distance_bias=self.distance_bias
+        )
         past: list[Past] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             features, after, weights = layer(
                 features,
-                sight,
+                visibility,
                 past=state.past[number] if state.past else None,
                 start=state.read,
                 with_weights=number in wanted,
