@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Tag, ValidationError
 
@@ -24,6 +24,11 @@ class Settings(BaseModel):
 
 class Recipe(Settings):
     """A recipe of any task; each task has a subclass with tables of its own."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        "training.seed": "decides the first weights and the order of the batches"
+    }
+    """The settings that a resumed training keeps, besides data and model, and what each does."""
 
     task: str
     title: str = ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -48,6 +49,11 @@ class ForecastTrainingSettings(Settings):
 
 class ForecastRecipe(Recipe):
     """Everything that decides a training of a forecaster."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.batch_size": "decides which windows form a batch",
+    }
 
     task: Literal["forecast"] = "forecast"
     data: SeriesSettings = SeriesSettings()  # type: ignore[call-arg]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -100,6 +101,12 @@ class GenerationSettings(Settings):
 
 class LanguageModelRecipe(Recipe):
     """Everything that decides a training of a language model."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.start_from": "decides the first weights and the vocabulary",
+        "training.batch_size": "decides which windows form a batch",
+    }
 
     task: Literal["language-model"] = "language-model"
     data: TextSettings = TextSettings()  # type: ignore[call-arg]

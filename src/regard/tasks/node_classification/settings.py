@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -61,6 +62,13 @@ class GraphTrainingSettings(Settings):
 
 class GraphRecipe(Recipe):
     """Everything that decides a training of a node classifier."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.batch_nodes": "decides which nodes form a batch",
+        "training.neighbours": "decides which neighbours a batch has",
+        "training.select": "decides which model is the best so far",
+    }
 
     task: Literal["classify-nodes"] = "classify-nodes"
     data: GraphDataSettings = GraphDataSettings()  # type: ignore[call-arg]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -52,6 +53,15 @@ class FineTuningSettings(Settings):
 
 class TextClassificationRecipe(Recipe):
     """Everything that decides a training of a text classifier."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.tokens": "decides which texts form a batch",
+        "training.freeze_layers": "decides which weights are trained",
+        "training.adapter_rank": "decides which weights the model has",
+        "training.layer_decay": "decides how the optimiser groups the weights",
+        "training.weight_decay": "decides how the optimiser groups the weights",
+    }
 
     task: Literal["classify-text"] = "classify-text"
     pretrained: str | None = Field(

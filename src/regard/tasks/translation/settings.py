@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -160,6 +161,14 @@ class TrainingSettings(Settings):
 
 class TranslationRecipe(Recipe):
     """Everything that decides a training of a translator."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.start_from": "decides the first weights and the vocabulary",
+        "training.optimizer": "has a memory that another optimiser cannot read",
+        "training.subword_sampling": "decides how the sentences of a batch are cut",
+        "training.select": "decides which model is the best so far",
+    }
 
     task: Literal["translate"] = "translate"
     data: DataSettings = DataSettings()  # type: ignore[call-arg]
