@@ -75,7 +75,9 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if given.set:
         return
-    draw_interval_curves(comparison.bands(), PICTURES / f"model-series-{given.corpus}.png", title=title)
+    draw_interval_curves(
+        comparison.bands(), PICTURES / f"model-series-{given.corpus}.png", title=title
+    )
     first = next(iter(recipes.values()))
     minutes = first.training.minutes or 0.0
     notes |= {

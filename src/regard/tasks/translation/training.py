@@ -15,7 +15,7 @@ from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.augmentation import Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
-from regard.batching.order import BatchOrder, Position, iterate
+from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
 from regard.compute.processes import available_cores, processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
@@ -58,7 +58,7 @@ from regard.tasks.translation.settings import TrainingSettings, TranslationRecip
 from regard.training.checkpoint import CheckpointAverage, MovingAverage, read_tensors
 from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
 from regard.training.losses import LossSum
-from regard.training.progress import Done, Observer, Observers
+from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
 from regard.transformer.layers import recompute_layers
 
@@ -86,7 +86,7 @@ def train_translator(
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
     translator = _fresh_translator(recipe, run, *tokenizers)
     model = translator.model
-    done = Done()
+    completion = Completion()
     validation = partial(
         validate,
         translator,
@@ -97,7 +97,7 @@ def train_translator(
     objective = Objective(
         loss_sum=_loss(model, settings),
         batches_from=_batches(
-            recipe, train, _resegmenter(recipe, translator, splits.train, train), done
+            recipe, train, _resegmenter(recipe, translator, splits.train, train), completion
         ),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
@@ -108,7 +108,7 @@ def train_translator(
     fit(
         model,
         objective,
-        _optimisation(recipe, model, done),
+        _optimisation(recipe, model, completion),
         limits=limits_of(settings),
         store=store,
         observer=Observers([*records, *observers]),
@@ -138,7 +138,7 @@ def _fresh_translator(
 
 
 def _optimisation(
-    recipe: TranslationRecipe, model: Translator[Any], done: Done
+    recipe: TranslationRecipe, model: Translator[Any], completion: Completion
 ) -> Optimisation[Batch]:
     """Return the optimiser, the learning rate and the averages that the settings ask for."""
     settings = recipe.training
@@ -156,7 +156,7 @@ def _optimisation(
         moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
         average=average if settings.average else None,
         sharing=Sharing(_processes(recipe, model), Batch.split),
-        done=done,
+        completion=completion,
     )
 
 
@@ -229,8 +229,8 @@ def _batches(
     recipe: TranslationRecipe,
     examples: Sequence[Example],
     redraw: Resegmenter | None,
-    done: Done,
-) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
+    completion: Completion,
+) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
     order = BatchOrder(
         [example.lengths for example in examples],
         token_budget=recipe.batches.tokens,
@@ -240,9 +240,9 @@ def _batches(
     return lambda epoch, batch: iterate(
         order,
         examples,
-        Position(epoch=epoch, batch=batch),
+        BatchPosition(epoch=epoch, batch=batch),
         redraw=redraw,
-        redraws=lambda: done.share < recipe.training.sampling_share,
+        redraws=lambda: completion.share < recipe.training.sampling_share,
     )
 
 
