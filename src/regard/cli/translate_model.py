@@ -9,11 +9,9 @@ from typing import Any
 
 import typer
 
-from regard.base.errors import SettingsError
 from regard.cli.options import as_json, print_json
 from regard.cli.translate_options import EngineChoice, QuantizationChoice
-from regard.engines.choice import choose_engine
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.choice import PlannedSearch, choose_engine
 from regard.scoring.alignment import format_links
 from regard.tasks.translation.constraints import Terminology
 from regard.tasks.translation.model import LoadedTranslator, load
@@ -84,29 +82,15 @@ def ready_model(
         width = changes.get("beam") or model.recipe.decoding.beam
         changes = {**changes, "beam": max(width, n_best)}
     settings = model.decoding(n_best=n_best, **changes)
-    if wishes and engine is EngineChoice.auto:
-        engine = EngineChoice.torch
-    if wishes and engine is not EngineChoice.torch:
-        raise SettingsError(
-            f"The engine {engine.value} takes no --prefix, --must, --must-not and --terminology: "
-            "use --engine torch."
-        )
-    if measure or engine is not EngineChoice.auto or quantization or threads:
-        model.engine = choose_engine(
-            model,
-            folder=run,
-            engine=engine.value,
-            threads=threads,
-            quantization=quantization.value if quantization else None,
-            report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
-        )
-    elif verbose:
-        typer.echo("Engine: torch (a short text is not worth a measurement).", err=True)
-    lacking = model.engine.lacks(settings)
-    if lacking and engine is not EngineChoice.auto:
-        raise SettingsError(f"The engine {engine.value} lacks {lacking}: use --engine torch.")
-    if lacking:
-        model.engine = TorchEngine(model.model)
+    model.engine = choose_engine(
+        model,
+        PlannedSearch(settings, constrained=bool(wishes), short=not measure),
+        folder=run,
+        engine=engine.value,
+        threads=threads,
+        quantization=quantization.value if quantization else None,
+        report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
+    )
     return ReadyModel(run, model, changes, n_best, quantization and quantization.value, wishes)
 
 
