@@ -138,7 +138,7 @@ class Comparison:
         return {name: each.bands for name, each in self.contestants.items()}
 
     def _repr_html_(self) -> str:
-        from regard.pictures.curves import sure_curves_svg
+        from regard.pictures.curves import interval_curves_svg
         from regard.pictures.svg import notebook_lines, notebook_picture
 
         lines = notebook_lines(
@@ -147,7 +147,7 @@ class Comparison:
                 for row in self.rows()
             )
         )
-        return lines + notebook_picture(sure_curves_svg(self.bands()), label="BLEU by length")
+        return lines + notebook_picture(interval_curves_svg(self.bands()), label="BLEU by length")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the translations as plain values."""

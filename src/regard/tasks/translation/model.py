@@ -141,8 +141,8 @@ class LoadedTranslator:
             return [*nothing, *zip(filled, found, strict=True)]
 
         batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
-        alone = self.engine.lacks(settings) is not None or wishes or settings.copy_verbatim
-        for found in prefetch(search, batches, at_once=1 if alone else self.engine.at_once):
+        at_once = self.engine.concurrent_searches(settings, constrained=wishes is not None)
+        for found in prefetch(search, batches, at_once=at_once):
             yield from found
 
     def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:

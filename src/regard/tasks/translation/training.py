@@ -17,17 +17,9 @@ from regard.batching.augmentation import Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
 from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
-from regard.compute.processes import available_cores, processes_for
+from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
-from regard.engines.choice import problem_with_ctranslate2
-from regard.engines.ctranslate2_engine import lacking
-from regard.engines.preparation import (
-    Patience,
-    fingerprint,
-    known_patience,
-    measure_patience,
-    surely_few,
-)
+from regard.engines.preparation import prepare_patience
 from regard.models.build import build_translator
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
@@ -51,7 +43,7 @@ from regard.tasks.translation.data import (
     run_tokenizers,
 )
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.model import MOST_PIECES, LoadedTranslator, load
+from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
@@ -277,34 +269,11 @@ def _resegmenter(
     )
 
 
-SENTENCES = 1_000  # of them, 4 may differ
-
-
 def prepare_for_inference(trained: TrainedTranslator, splits: Splits) -> None:
     """Keep what translating and serving will want to know."""
     run = trained.run.folder
-    prepare_fast_search(trained.model, run, splits.valid)
+    prepare_patience(trained.model, run, [pair.source for pair in splits.valid])
     keep_examples(run, (pair.source for pair in splits.test or splits.valid))
-
-
-def prepare_fast_search(
-    model: LoadedTranslator, run: Path, pairs: Sequence[SentencePair]
-) -> Patience | None:
-    """Measure how long CTranslate2 must wait with this model, if it can search with it at all.
-
-    The pairs should not be those of the training, whose outputs the model is too sure of.
-    """
-    settings = model.recipe.decoding
-    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(model):
-        return None
-    known = known_patience(run, fingerprint(model), settings)
-    if known is not None:
-        return known
-    encoded = [model.source_tokenizer.encode(pair.source) for pair in pairs[:SENTENCES]]
-    sources = [ids for ids in encoded if 0 < len(ids) <= MOST_PIECES]
-    if not surely_few(0, len(sources)):  # too few to show anything
-        return None
-    return measure_patience(model, run, sources, cores=available_cores())
 
 
 def train(
