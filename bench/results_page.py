@@ -65,22 +65,22 @@ SECTIONS: dict[str, list[Entry]] = {
             tables.grammar_en_de,
         ),
         Entry(
-            "story-built-in",
+            "model-series-built-in",
             "From no attention to the Transformer, built-in corpus",
             "Six models with the same pairs, vocabulary and training time, as `regard compare "
-            "--story` trains them.",
+            "--series` trains them.",
             tables.model_series,
             "BLEU against sentence length: it falls without attention and stays level with it",
         ),
         Entry(
-            "story-multi30k",
+            "model-series-multi30k",
             "From no attention to the Transformer, Multi30k",
             "The Transformer is still improving when the time is over.",
             tables.model_series,
             "BLEU against sentence length on Multi30k for six models",
         ),
         Entry(
-            "story-bible",
+            "model-series-bible",
             "From no attention to the Transformer, Bible",
             "One or two epochs of long verses show which model learns faster.",
             tables.model_series,

@@ -1,4 +1,4 @@
-"""Comparisons as a user asks for them, and the story cut short."""
+"""Comparisons as a user asks for them, and a short training of the model series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = [
     "decoding.max_extra=3",
 ]
 GRAMMAR = [f"data.grammar.{each}" for each in ("size=60", "valid_size=4", "test_size=8")]
-STORY = [part for setting in (*QUICK, *GRAMMAR) for part in ("--set", setting)]
+SERIES = [part for setting in (*QUICK, *GRAMMAR) for part in ("--set", setting)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,10 +48,10 @@ def two_runs(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("story") / "runs"
+def series(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("series") / "runs"
     with pytest.raises(SystemExit) as stopped:
-        main(["compare", "--story", "--out", str(folder), *STORY])
+        main(["compare", "--series", "--out", str(folder), *SERIES])
     assert stopped.value.code in (0, None)
     return folder
 
@@ -90,41 +90,46 @@ def test_a_baseline_that_is_not_among_the_runs_joins_them(run: Callable, two_run
 
 def test_mistakes_are_answered_in_a_sentence(refuse: Callable, two_runs, tmp_path: Path):
     first, second = two_runs
-    assert "two runs or more, or --story" in refuse("compare", first)
-    assert "two runs or more, or --story" in refuse("compare")
+    assert "two runs or more, or --series" in refuse("compare", first)
+    assert "two runs or more, or --series" in refuse("compare")
     assert "given more than once" in refuse("compare", first, first)
     assert "There is no run at" in refuse("compare", first, tmp_path / "no")
     assert "There is no run at third" in refuse("compare", first, second, "--baseline", "third")
-    assert "--minutes belongs to --story" in refuse("compare", first, second, "--minutes", 1)
-    assert "--set belongs to --story" in refuse("compare", first, second, "--set", "a=1")
-    assert "leave out the folders" in refuse("compare", first, "--story")
-    assert "no such folder" in refuse("compare", "--story", "--data", tmp_path / "no")
-    assert "not of the form" in refuse("compare", "--story", "--data", tmp_path, "--pair", "en")
+    assert "--minutes belongs to --series" in refuse("compare", first, second, "--minutes", 1)
+    assert "--set belongs to --series" in refuse("compare", first, second, "--set", "a=1")
+    assert "--story was renamed: use --series" in refuse("compare", "--story")
+    assert "leave out the folders" in refuse("compare", first, "--series")
+    assert "no such folder" in refuse("compare", "--series", "--data", tmp_path / "no")
+    assert "not of the form" in refuse("compare", "--series", "--data", tmp_path, "--pair", "en")
 
 
-def test_the_story_trains_every_chapter_and_compares_them(story: Path):
-    found = json.loads((story / "comparison.json").read_text(encoding="utf-8"))
-    assert list(found["models"]) == [chapter.title for chapter in ENTRIES.values()]
+def test_the_series_trains_every_model_and_compares_them(series: Path):
+    found = json.loads((series / "comparison.json").read_text(encoding="utf-8"))
+    assert list(found["models"]) == [entry.title for entry in ENTRIES.values()]
     assert found["baseline"] == "no attention"
-    for name, chapter in ENTRIES.items():
-        assert (story / name / "best").is_dir()
-        assert found["models"][chapter.title]["updates"] == 4
+    for name, entry in ENTRIES.items():
+        assert (series / name / "best").is_dir()
+        assert found["models"][entry.title]["updates"] == 4
     assert found["models"]["no attention"]["alignment_error_rate"] is None
     assert found["models"]["Transformer"]["alignment_error_rate"] is not None
 
 
-def test_told_again_it_trains_nothing(story: Path, run: Callable, monkeypatch: pytest.MonkeyPatch):
+def test_given_again_it_trains_nothing(
+    series: Path, run: Callable, monkeypatch: pytest.MonkeyPatch
+):
     two = {name: ENTRIES[name] for name in ("plain", "additive")}
     monkeypatch.setattr("regard.studies.model_series.ENTRIES", two)
-    weights = story / "additive" / "best" / "model.safetensors"
+    weights = series / "additive" / "best" / "model.safetensors"
     before = weights.stat().st_mtime_ns
-    answer = run("compare", "--story", "--out", story, "--baseline", "additive", "--json", *STORY)
+    answer = run(
+        "compare", "--series", "--out", series, "--baseline", "additive", "--json", *SERIES
+    )
     assert answer.code == 0
     assert answer.json["baseline"] == "additive attention"
     assert weights.stat().st_mtime_ns == before
 
 
-def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
+def test_the_series_on_a_users_files_with_a_test_set_of_its_own(
     run: Callable, toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     two = {name: ENTRIES[name] for name in ("plain", "transformer")}
@@ -135,7 +140,7 @@ def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
         for side, language in (("src", "en"), ("tgt", "de")):
             shutil.copy(toy_corpus / f"{name}.{side}", corpus / f"{name}.{language}")
     settings = [part for setting in QUICK for part in ("--set", setting)]
-    answer = run("compare", "--story", "--data", corpus, "--out", tmp_path / "out", "--minutes", 1,
+    answer = run("compare", "--series", "--data", corpus, "--out", tmp_path / "out", "--minutes", 1,
                  "--test", toy_corpus / "test.src", toy_corpus / "test.tgt", "--json",
                  *settings)  # fmt: skip
     assert answer.code == 0, answer.err
@@ -143,13 +148,13 @@ def test_the_story_of_a_users_files_with_a_test_set_of_its_own(
     assert answer.json["sentences"] == 30
 
 
-def test_an_interrupted_story_says_how_to_go_on(
+def test_an_interrupted_series_says_how_to_go_on(
     run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def stopped(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("regard.tasks.translation.training.train_many", stopped)
-    answer = run("compare", "--story", "--out", tmp_path / "out")
+    answer = run("compare", "--series", "--out", tmp_path / "out")
     assert answer.code == 130
     assert "Give the same command again to continue" in answer.err

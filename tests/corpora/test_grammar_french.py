@@ -22,7 +22,7 @@ from regard.corpora.grammar.french_forms import (
     participle_form,
 )
 from regard.corpora.grammar.generate import PAIRS, align, generate, target_language
-from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Adjective, Adverb, Noun, Verb, lexicon
+from regard.corpora.grammar.lexicon import Adjective, Adverb, Noun, Verb, clause_verbs, lexicon
 from regard.corpora.grammar.sampling import Sampler
 from regard.corpora.grammar.tree import (
     Clause,
@@ -49,7 +49,7 @@ def noun(word: str) -> Noun:
 
 
 def verb(word: str) -> Verb:
-    return next(each for each in (*FULL.verbs, *CLAUSE_VERBS) if each.english == word)
+    return next(each for each in (*FULL.verbs, *clause_verbs()) if each.english == word)
 
 
 def adjective(word: str) -> Adjective:

@@ -6,7 +6,7 @@ import pytest
 
 from regard.corpora.grammar import english, german
 from regard.corpora.grammar.generate import align, antecedents
-from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Noun, Verb, lexicon
+from regard.corpora.grammar.lexicon import Noun, Verb, clause_verbs, lexicon
 from regard.corpora.grammar.tree import (
     Clause,
     Coordination,
@@ -24,7 +24,7 @@ NOUNS = {word.english: word for word in WORDS.nouns}
 VERBS = {word.english: word for word in reversed(WORDS.verbs)}
 ADJECTIVES = {word.english: word for word in WORDS.adjectives}
 ADVERBS = {word.english: word for word in WORDS.adverbs}
-SAYING = {verb.english: verb for verb in CLAUSE_VERBS}
+SAYING = {verb.english: verb for verb in clause_verbs()}
 PLURALS = {word.english_plural: word for word in WORDS.nouns}
 
 

@@ -10,7 +10,15 @@ from importlib import resources
 
 import pytest
 
-from regard.corpora.grammar.lexicon import Adjective, Adverb, Lexicon, Noun, Verb, lexicon
+from regard.corpora.grammar.lexicon import (
+    Adjective,
+    Adverb,
+    Lexicon,
+    Noun,
+    Verb,
+    clause_verbs,
+    lexicon,
+)
 
 KINDS = frozenset(
     {"person", "animal", "food", "drink", "thing", "clothing", "tool", "vehicle", "document",
@@ -125,6 +133,14 @@ def test_the_files_are_tables_of_exactly_the_declared_columns(file: str, kind: t
     assert all(cell == cell.strip() for row in rows for cell in row)
     flags = [index for index, field in enumerate(fields(kind)) if field.type == "bool"]
     assert {row[index] for row in rows for index in flags} == {"yes", ""}
+
+
+def test_the_verbs_of_saying_take_persons_and_no_objects() -> None:
+    assert [verb.english for verb in clause_verbs()] == ["think", "know", "believe", "say", "hope"]
+    for verb in clause_verbs():
+        assert (verb.subjects, verb.objects) == ({"person"}, frozenset())
+        assert not (verb.german_prefix or verb.german_case or verb.french_generic)
+        assert verb.french_auxiliary == "avoir"
 
 
 # The cells that a rule fills where they are empty.

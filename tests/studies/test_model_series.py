@@ -16,13 +16,13 @@ CASES = {"built-in": (None, BUILT_IN), "files": (FILES, FROM_FILES)}
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES)
-def told(request: pytest.FixtureRequest):
+def series(request: pytest.FixtureRequest):
     files, scale = request.param
     return series_recipes(files), scale
 
 
-def test_all_models_have_the_same_budget_data_and_vocabulary(told):
-    recipes, scale = told
+def test_all_models_have_the_same_budget_data_and_vocabulary(series):
+    recipes, scale = series
     assert list(recipes) == list(ENTRIES)
     for recipe in recipes.values():
         first = next(iter(recipes.values()))
@@ -35,8 +35,8 @@ def test_all_models_have_the_same_budget_data_and_vocabulary(told):
             assert getattr(recipe.training, name) == getattr(first.training, name)
 
 
-def test_the_chapters_are_those_of_the_lectures(told):
-    recipes, _ = told
+def test_the_models_go_from_no_attention_to_the_transformer(series):
+    recipes, _ = series
     models = {name: recipe.model for name, recipe in recipes.items()}
     looks = {"plain": "none", "dot": "dot", "bilinear": "bilinear", "additive": "additive"}
     for name, attention in looks.items():
@@ -49,8 +49,8 @@ def test_the_chapters_are_those_of_the_lectures(told):
     assert models["convolutional"] == changed
 
 
-def test_no_model_is_a_giant_beside_the_others(told):
-    recipes, _ = told
+def test_no_model_is_much_larger_than_the_others(series):
+    recipes, _ = series
     sizes = [
         parameter_count(build_translator(recipe.model, source_vocab=6_000, target_vocab=6_000))
         for recipe in recipes.values()

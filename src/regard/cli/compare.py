@@ -1,4 +1,4 @@
-"""`regard compare`: several translators on one test set, or the whole line of them trained anew."""
+"""`regard compare`: several translators on one test set, given or trained first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from regard.studies.compare import Comparison
 
-COMPARISON, STORY = Path("runs/comparison"), Path("runs/story")
+COMPARISON, SERIES = Path("runs/comparison"), Path("runs/model-series")
 
 
 def compare(
@@ -38,21 +38,22 @@ def compare(
     ] = "13a",
     out: Annotated[
         Path | None,
-        typer.Option(help=f"Folder to write to; {COMPARISON}, or {STORY} with --story."),
+        typer.Option(help=f"Folder to write to; {COMPARISON}, or {SERIES} with --series."),
     ] = None,
-    story: Annotated[
+    series: Annotated[
         bool,
-        typer.Option("--story", help="Train the models first: from no attention to Transformer."),
+        typer.Option("--series", help="Train the models first: from no attention to Transformer."),
     ] = False,
+    story: Annotated[bool, typer.Option("--story", hidden=True)] = False,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with train.*, valid.* and test.*, for --story.", metavar="DIR"),
+        typer.Option(help="Folder with train.*, valid.* and test.*, for --series.", metavar="DIR"),
     ] = None,
     pair: Annotated[
-        str | None, typer.Option(help="Source and target language of --story; en-de.")
+        str | None, typer.Option(help="Source and target language of --series; en-de.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="Of training for each model of --story.")
+        float | None, typer.Option(min=0.01, help="Training time of each model of --series.")
     ] = None,
     overrides: Overrides = None,
     json: AsJson = False,
@@ -61,21 +62,23 @@ def compare(
 
     Example: regard compare runs/demo/plain runs/demo/attention runs/demo/transformer
 
-    With --story, six models are trained first, each for the same minutes on the same data: without
+    With --series, six models are trained first, each for the same minutes on the same data: without
     attention, with dot, bilinear and additive attention, with a convolutional encoder, and a
     Transformer. Without --data they learn the built-in corpus, for 1.7 minutes each; given
     again, the command goes on where it was stopped.
 
-    Example: regard compare --story --data corpus --pair en-de --minutes 20
+    Example: regard compare --series --data corpus --pair en-de --minutes 20
     """
     from rich.console import Console
 
     console = Console(stderr=json)
     if story:
+        raise SettingsError("--story was renamed: use --series.")
+    if series:
         if runs:
-            raise SettingsError("--story trains its own runs; leave out the folders, or --story.")
-        out = out or STORY
-        named = _told(console, out, data=data, pair=pair, minutes=minutes, test=test,
+            raise SettingsError("--series trains its own runs; leave out the folders, or --series.")
+        out = out or SERIES
+        named = _train_series(console, out, data=data, pair=pair, minutes=minutes, test=test,
                       overrides=overrides or [])  # fmt: skip
         title = "From no attention to the Transformer"
     else:
@@ -86,7 +89,7 @@ def compare(
             "set": overrides,
         }.items():
             if value is not None:
-                raise SettingsError(f"--{name} belongs to --story, which trains models.")
+                raise SettingsError(f"--{name} belongs to --series, which trains models.")
         out = out or COMPARISON
         named = _named(runs or [], baseline)
         title = "Comparison of translators"
@@ -99,7 +102,7 @@ def compare(
     console.print(f"\nPage with pictures and samples: [bold]{page}[/]", highlight=False)
 
 
-def _told(
+def _train_series(
     console: Console,
     out: Path,
     *,
@@ -109,7 +112,7 @@ def _told(
     test: tuple[Path, Path] | None,
     overrides: list[str],
 ) -> dict[str, Path]:
-    """Train the models of the story, or go on with them; return their runs."""
+    """Train the models of the series, or continue their training; return their runs."""
     from regard.runs.display import ConsoleDisplay
     from regard.studies.model_series import series_recipes, series_runs
     from regard.tasks.translation.data import find_corpus
@@ -135,7 +138,7 @@ def _named(runs: list[Path], baseline: str | None) -> dict[str, Path]:
         runs = [Path(baseline), *runs]
     if len(runs) < 2:
         raise SettingsError(
-            "Give the folders of two runs or more, or --story to train models to compare."
+            "Give the folders of two runs or more, or --series to train models to compare."
         )
     return named_runs(runs)
 

@@ -1,4 +1,4 @@
-"""The line of the lectures as recipes: from no attention to the Transformer, under one budget."""
+"""The model series: recipes from no attention to the Transformer with the same training time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from regard.tasks.translation.settings import TranslationRecipe
 
 @dataclass(frozen=True)
 class Entry:
-    """A model of the story: how pictures call it, and the shipped recipe that it comes from."""
+    """A model of the series: its name in pictures, and the shipped recipe it is based on."""
 
     title: str
     recipe: str
 
 
-# By the names of their folders, in the order of the story; another model is another line.
+# By the names of their folders, in the order in which they are shown.
 ENTRIES = {
     "plain": Entry("no attention", "seq2seq"),
     "dot": Entry("dot attention", "seq2seq-attention"),
@@ -33,14 +33,14 @@ ENTRIES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How large the story is told: what all models share, and what each family of them shares."""
+    """The size of the experiment: settings of all models, and settings of each model family."""
 
     minutes: float
-    everyone: tuple[str, ...]
+    shared: tuple[str, ...]
     families: Mapping[str, tuple[str, ...]]
 
 
-# For the limits of time alone to end a training, and for no model to get a treat of its own.
+# Training ends when the time is up, and no model has an optimiser or a loss of its own.
 FAIR = (
     "training.steps=1000000",
     "training.optimizer=adam",
@@ -48,10 +48,10 @@ FAIR = (
     "training.label_smoothing=0.1",
 )
 
-# The sizes of `regard demo`, at which all learn the small corpus in a minute or two.
+# The sizes of `regard demo`: every model learns the small corpus in a minute or two.
 BUILT_IN = Scale(
     minutes=1.7,
-    everyone=(
+    shared=(
         *FAIR,
         "data.grammar.words=small",
         "data.grammar.size=20000",
@@ -85,11 +85,11 @@ BUILT_IN = Scale(
         ),
     },
 )
-# Sizes at which a word costs every model about two million multiplications, projection included.
-# Batches are small because minutes are few and updates should be many; larger ones were not tried.
+# At these sizes a word costs every model about two million multiplications, output layer included.
+# Small batches give many updates in a short training; larger ones were not tried.
 FROM_FILES = Scale(
     minutes=20.0,
-    everyone=(
+    shared=(
         *FAIR,
         "tokenizer.kind=sentencepiece",
         "tokenizer.shared=true",
@@ -119,9 +119,9 @@ def series_recipes(
     minutes: float | None = None,
     overrides: Sequence[str] = (),
 ) -> dict[str, TranslationRecipe]:
-    """Return the recipe of every chapter, for these files or for the built-in corpus.
+    """Return the recipe of every model, for these files or for the built-in corpus.
 
-    All get the same data, vocabulary and minutes; the overrides are for all as well.
+    All models get the same data, vocabulary, training time and overrides.
     """
     scale = BUILT_IN if files is None else FROM_FILES
     data = [f"data.grammar.pair={json.dumps(pair)}"]
@@ -130,26 +130,25 @@ def series_recipes(
             f"data.{part}={json.dumps([str(path) for path in both], ensure_ascii=False)}"
             for part, both in files.items()
         ]
-    shared = [*scale.everyone, *data, f"training.minutes={minutes or scale.minutes}"]
+    shared = [*scale.shared, *data, f"training.minutes={minutes or scale.minutes}"]
     return {
-        name: _recipe(chapter, shared, scale.families, overrides)
-        for name, chapter in ENTRIES.items()
+        name: _recipe(entry, shared, scale.families, overrides) for name, entry in ENTRIES.items()
     }
 
 
 def series_runs(folder: Path) -> dict[str, Path]:
-    """Return where the story's runs are, by the names that pictures call them."""
-    return {chapter.title: folder / name for name, chapter in ENTRIES.items()}
+    """Return the run folders of the series by the titles of the models."""
+    return {entry.title: folder / name for name, entry in ENTRIES.items()}
 
 
 def _recipe(
-    chapter: Entry,
+    entry: Entry,
     shared: Sequence[str],
     families: Mapping[str, Sequence[str]],
     overrides: Sequence[str],
 ) -> TranslationRecipe:
-    """Return a chapter's recipe; what is asked for last wins."""
-    family = expect(find_recipe(chapter.recipe), TranslationRecipe).model.family
+    """Return the recipe of a model; later settings override earlier ones."""
+    family = expect(find_recipe(entry.recipe), TranslationRecipe).model.family
     settings = [*families[family], *shared, *overrides]
-    recipe = expect(find_recipe(chapter.recipe, overrides=settings), TranslationRecipe)
-    return recipe.model_copy(update={"title": chapter.title})
+    recipe = expect(find_recipe(entry.recipe, overrides=settings), TranslationRecipe)
+    return recipe.model_copy(update={"title": entry.title})

@@ -11,56 +11,55 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-ABBREVIATIONS: dict[str, frozenset[str]] = {
-    "en": _words(
+# Without their last dot, in small letters.
+ABBREVIATIONS = {
+    "en": (
         "mr mrs ms dr prof st rev hon gen col capt lt sgt gov sen rep pres messrs "
         "vol fig figs eq eqs sec ch pp ed eds cf vs viz approx "
         "e.g i.e mt ft al jan feb apr aug sept oct nov dec"
     ),
-    "de": _words(
+    "de": (
         "hr fr dr prof st nr bd abb abs art aufl bsp bzw ca d.h evtl ggf geb gest hrsg inkl "
         "kap max min mind mio mrd o.ä sog str tel u.a u.ä usf v.a vgl z.b z.t zzgl "
         "jan feb apr aug sept okt nov dez ing dipl"
     ),
-    "fr": _words(
+    "fr": (
         "m mm mme mmes mlle mlles dr pr st ste av bd p pp fig cf ex env éd vol chap art n° "
         "janv févr avr juil sept oct nov déc c.-à-d p.ex"
     ),
-    "es": _words(
+    "es": (
         "sr sra sres sras srta dr dra prof ud uds d dña st sta av avda pág págs fig núm cf p.ej "
         "vol cap art aprox ene feb abr ago sept oct nov dic"
     ),
-    "it": _words(
+    "it": (
         "sig sig.ra sigg dott dott.ssa prof prof.ssa ing avv on st p pp pag fig cfr vol cap art "
         "es ca gen febb apr ago sett ott nov dic"
     ),
-    "nl": _words(
+    "nl": (
         "dhr mevr mw dr prof ir ing st nr blz bijv bv ca d.w.z fig jl m.b.t o.a t.a.v vgl "
         "jan feb apr aug sept okt nov dec"
     ),
-    "pt": _words(
+    "pt": (
         "sr sra srs sras dr dra prof profa av pág págs fig núm nº cf p.ex vol cap art aprox "
         "jan fev abr ago set out nov dez"
     ),
-    "cs": _words("p pí sl dr ing mgr prof doc č čl odst str tzv např tj resp cca"),
-    "pl": _words("p dr prof inż mgr ul al nr str np tzw tj ok wg red św"),
-    "ru": _words("г гг им ул д кв стр рис т.е т.н см ср напр проф акад"),
+    "cs": "p pí sl dr ing mgr prof doc č čl odst str tzv např tj resp cca",
+    "pl": "p dr prof inż mgr ul al nr str np tzw tj ok wg red św",
+    "ru": "г гг им ул д кв стр рис т.е т.н см ср напр проф акад",
 }
 
 # Languages that write ordinal numbers with a dot: the 3rd of May is "3. Mai".
-ORDINAL_DOT = _words("bs cs da de et fi fo hr hu is lb lt lv nb nn no pl sk sl sr sv tr")
+ORDINAL_DOT = frozenset(
+    {"bs", "cs", "da", "de", "et", "fi", "fo", "hr", "hu", "is", "lb", "lt", "lv", "nb", "nn", "no",
+     "pl", "sk", "sl", "sr", "sv", "tr"}
+)  # fmt: skip
 
 # Only before a number: "no." and "p." are words, or the ends of words, as well.
-BEFORE_NUMBERS = _words("no nos p s art")
+BEFORE_NUMBERS = frozenset({"no", "nos", "p", "s", "art"})
 
-EVERY_LANGUAGE: frozenset[str] = frozenset().union(*ABBREVIATIONS.values())
 # Full stops, exclamation and question marks that need no space after them.
 SPACELESS = "。｡！？．"
 MARKS = ".!?…؟।॥۔։។"
@@ -166,12 +165,19 @@ def _ends(text: str, start: int, match: re.Match[str], language: str) -> bool:
     last = word[0] if word else ""
     if ITEM.fullmatch(last) and not text[start : match.start() - len(last)].strip(OPENING):
         return False
-    known = ABBREVIATIONS.get(language, EVERY_LANGUAGE)
+    known = _abbreviations(language if language in ABBREVIATIONS else None)
     if last.lower() in BEFORE_NUMBERS and following[:1].isdigit():
         return False
     if last.lower() in known or (INITIAL.fullmatch(last) and last[-1].isupper()):
         return False
     return not (language in ORDINAL_DOT and last.isdigit() and len(last) <= 2)
+
+
+@cache
+def _abbreviations(language: str | None) -> frozenset[str]:
+    """Return the abbreviations of a language, or of all languages if it is not known."""
+    texts = ABBREVIATIONS.values() if language is None else [ABBREVIATIONS[language]]
+    return frozenset(word for text in texts for word in text.split())
 
 
 def _is_wide(letter: str) -> bool:

@@ -15,7 +15,7 @@ from regard.corpora.grammar.choices import (
     possible,
     share,
 )
-from regard.corpora.grammar.lexicon import CLAUSE_VERBS, Noun, Verb
+from regard.corpora.grammar.lexicon import Noun, Verb, clause_verbs
 from regard.corpora.grammar.phrases import (
     LIGHT,
     LONGEST_PHRASE,
@@ -141,7 +141,7 @@ class Clauses:
         subject = self._stream.between(1, min(LIGHT, words - 5))
         return Clause(
             subject=self._sayer(subject),
-            verb=self._stream.choose(CLAUSE_VERBS),
+            verb=self._stream.choose(clause_verbs()),
             tense=tense,
             content=self.clause(words - subject - 2, tense),
         )

@@ -11,6 +11,7 @@ from regard.corpora.grammar.tree import Conjunction, Determiner, Modal, Preposit
 Person: TypeAlias = Literal["je", "il", "nous", "ils"]
 """The forms that French verbs distinguish here."""
 
+Forms: TypeAlias = dict[Person, str]
 PERSONS: tuple[Person, ...] = ("je", "il", "nous", "ils")
 VOWELS = frozenset("aeiouàâéèêëîïôùûœ")
 ELIDING = frozenset({"de", "je", "la", "le", "me", "ne", "que"})
@@ -24,22 +25,22 @@ class Agreement(NamedTuple):
     plural: bool = False
 
 
-def _persons(forms: str) -> dict[Person, str]:
-    """Read the forms of je, il, nous and ils."""
-    return dict(zip(PERSONS, forms.split(), strict=True))
-
-
-HAVE = _persons("ai a avons ont")
-BE = _persons("suis est sommes sont")
-WAS = _persons("étais était étions étaient")
-IMPERFECT_ENDINGS = _persons("ais ait ions aient")
-MODALS: dict[Modal, dict[Person, str]] = {
-    "can": _persons("peux peut pouvons peuvent"),
-    "must": _persons("dois doit devons doivent"),
-    "should": _persons("devrais devrait devrions devraient"),
-    "want": _persons("veux veut voulons veulent"),
+HAVE: Forms = {"je": "ai", "il": "a", "nous": "avons", "ils": "ont"}
+BE: Forms = {"je": "suis", "il": "est", "nous": "sommes", "ils": "sont"}
+WAS: Forms = {"je": "étais", "il": "était", "nous": "étions", "ils": "étaient"}
+IMPERFECT_ENDINGS: Forms = {"je": "ais", "il": "ait", "nous": "ions", "ils": "aient"}
+MODALS: dict[Modal, Forms] = {
+    "can": {"je": "peux", "il": "peut", "nous": "pouvons", "ils": "peuvent"},
+    "must": {"je": "dois", "il": "doit", "nous": "devons", "ils": "doivent"},
+    "should": {"je": "devrais", "il": "devrait", "nous": "devrions", "ils": "devraient"},
+    "want": {"je": "veux", "il": "veut", "nous": "voulons", "ils": "veulent"},
 }
-WANTED = _persons("voulais voulait voulions voulaient")
+WANTED: Forms = {
+    "je": "voulais",
+    "il": "voulait",
+    "nous": "voulions",
+    "ils": "voulaient",
+}
 
 POSSESSIVES: dict[Determiner, tuple[str, str, str]] = {
     "my": ("mon", "ma", "mes"),

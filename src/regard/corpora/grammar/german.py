@@ -193,7 +193,7 @@ def _nominal(nominal: Nominal, case: Case, *, denial: Cause | None = None) -> li
         return [Token(_pronoun(nominal, case), ((nominal, "pronoun"),))]
     if isinstance(nominal, RelativePronoun):
         cause = (nominal, "pronoun")
-        word = RELATIVE[case, column(nominal.noun, nominal.plural)]
+        word = RELATIVE[case][column(nominal.noun, nominal.plural)]
         return [_comma(cause), Token(word, (cause,))]
     joint = Token("und", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first, case), joint, *_noun_phrase(nominal.second, case)]

@@ -19,42 +19,37 @@ Number: TypeAlias = Literal["first", "third", "plural"]
 """The forms that German verbs distinguish here: ich, er, and wir or sie."""
 
 CASES: tuple[Case, ...] = ("nominative", "accusative", "dative")
-COLUMNS = ("masculine", "feminine", "neuter", "plural")
+Declension: TypeAlias = dict[Case, dict[str, str]]
+"""Forms or endings by case, then by gender or "plural"; "" is no ending."""
 
-
-def _table(rows: str) -> dict[tuple[Case, str], str]:
-    """Read a table: one row a case, one column a gender and the plural; "-" is no ending."""
-    cells = [row.split() for row in rows.strip().splitlines()]
-    return {
-        (case, column): cell.replace("-", "")
-        for case, row in zip(CASES, cells, strict=True)
-        for column, cell in zip(COLUMNS, row, strict=True)
-    }
-
-
-DEFINITE = _table("""
-    der die das die
-    den die das die
-    dem der dem den""")
-RELATIVE = DEFINITE | {("dative", "plural"): "denen"}
+DEFINITE: Declension = {
+    "nominative": {"masculine": "der", "feminine": "die", "neuter": "das", "plural": "die"},
+    "accusative": {"masculine": "den", "feminine": "die", "neuter": "das", "plural": "die"},
+    "dative": {"masculine": "dem", "feminine": "der", "neuter": "dem", "plural": "den"},
+}
+RELATIVE: Declension = DEFINITE | {"dative": DEFINITE["dative"] | {"plural": "denen"}}
 # Endings of dieser and jeder, and of adjectives that no article marks ("große Katzen").
-STRONG = _table("""
-    er e es e
-    en e es e
-    em er em en""")
+STRONG: Declension = {
+    "nominative": {"masculine": "er", "feminine": "e", "neuter": "es", "plural": "e"},
+    "accusative": {"masculine": "en", "feminine": "e", "neuter": "es", "plural": "e"},
+    "dative": {"masculine": "em", "feminine": "er", "neuter": "em", "plural": "en"},
+}
 # Endings of ein, kein, mein: three cells have none, and there the adjective is strong.
-EIN = _table("""
-    - e - e
-    en e - e
-    em er em en""")
-WEAK = _table("""
-    e e e en
-    en e e en
-    en en en en""")
-MIXED = _table("""
-    er e es en
-    en e es en
-    en en en en""")
+EIN: Declension = {
+    "nominative": {"masculine": "", "feminine": "e", "neuter": "", "plural": "e"},
+    "accusative": {"masculine": "en", "feminine": "e", "neuter": "", "plural": "e"},
+    "dative": {"masculine": "em", "feminine": "er", "neuter": "em", "plural": "en"},
+}
+WEAK: Declension = {
+    "nominative": {"masculine": "e", "feminine": "e", "neuter": "e", "plural": "en"},
+    "accusative": {"masculine": "en", "feminine": "e", "neuter": "e", "plural": "en"},
+    "dative": {"masculine": "en", "feminine": "en", "neuter": "en", "plural": "en"},
+}
+MIXED: Declension = {
+    "nominative": {"masculine": "er", "feminine": "e", "neuter": "es", "plural": "en"},
+    "accusative": {"masculine": "en", "feminine": "e", "neuter": "es", "plural": "en"},
+    "dative": {"masculine": "en", "feminine": "en", "neuter": "en", "plural": "en"},
+}
 
 STEMS: dict[Determiner, str] = {
     "a": "ein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
@@ -124,19 +119,19 @@ def column(noun: Noun, plural: bool) -> str:
 
 def determiner_form(determiner: Determiner, case: Case, noun: Noun, plural: bool) -> str:
     """Return der, ein, mein, dieser ... in case, gender and number."""
-    place = (case, column(noun, plural))
+    gender = column(noun, plural)
     if determiner == "the":
-        return DEFINITE[place]
+        return DEFINITE[case][gender]
     if determiner in STRONG_STEMS:
-        return STRONG_STEMS[determiner] + STRONG[place]
+        return STRONG_STEMS[determiner] + STRONG[case][gender]
     if determiner in NUMERALS:
         return NUMERALS[determiner]
-    return STEMS[determiner] + EIN[place]
+    return STEMS[determiner] + EIN[case][gender]
 
 
 def kein_form(case: Case, noun: Noun, plural: bool) -> str:
     """Return kein in case, gender and number."""
-    return "kein" + EIN[case, column(noun, plural)]
+    return "kein" + EIN[case][column(noun, plural)]
 
 
 def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, column: str) -> str:
@@ -148,7 +143,7 @@ def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, col
         endings = MIXED
     else:
         endings = STRONG
-    return stem + endings[case, column]
+    return stem + endings[case][column]
 
 
 def noun_form(noun: Noun, case: Case, plural: bool) -> str:

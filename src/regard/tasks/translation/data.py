@@ -14,7 +14,6 @@ from typing import Any
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.corpora.grammar import generate
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
@@ -157,6 +156,8 @@ def grammar_splits(settings: GrammarSettings) -> Splits:
 
 
 def _generated(settings: GrammarSettings, split: str) -> list[SentencePair]:
+    from regard.corpora.grammar.generate import generate  # not for a corpus of files
+
     sizes = {"train": settings.size, "valid": settings.valid_size, "test": settings.test_size}
     return generate(
         pair=settings.pair,

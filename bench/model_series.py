@@ -1,17 +1,17 @@
-"""The line of the lectures: six translators under one budget, by sentence length.
+"""The model series: six translators with the same training time, by sentence length.
 
-    python bench/story.py --corpus built-in [--runs FOLDER]
-    python bench/story.py --corpus multi30k [--minutes 20] [--runs FOLDER]
-    python bench/story.py --corpus bible [--minutes 20] [--only plain,dot]
+    python bench/model_series.py --corpus built-in [--runs FOLDER]
+    python bench/model_series.py --corpus multi30k [--minutes 20] [--runs FOLDER]
+    python bench/model_series.py --corpus bible [--minutes 20] [--only plain,dot]
 
-Trains what `regard compare --story` trains, each model for the given minutes on the same pairs with
-the same vocabulary (a stopped training is continued, a finished one is not repeated), and compares
-them on the test part with beam search. built-in: the grammar's corpus, 1.7 minutes each unless
-others are given. multi30k: raw captions, tested on 2016. bible: World English Bible to Luther 1912,
-every 30th verse for the test and the one after it for validation.
-Writes results/story-CORPUS.json and docs/pictures/story-CORPUS.png; with --set nothing is written
-there. With --only these models are trained and nothing is compared, so that several processes can
-share the work. The data is $REGARD_DATA/CORPUS, or ../shared/data/CORPUS.
+Trains the models of `regard compare --series`, each for the given minutes on the same pairs with
+the same vocabulary (an interrupted training is continued, a finished one is not repeated), and
+compares them on the test part with beam search. built-in: the grammar's corpus, 1.7 minutes each by
+default. multi30k: raw captions, tested on 2016. bible: World English Bible to Luther 1912, every
+30th verse for the test and the one after it for validation.
+Writes results/model-series-CORPUS.json and docs/pictures/model-series-CORPUS.png, except with
+--set. --only trains the named models without comparing them, so that several processes can share
+the work. The data is read from $REGARD_DATA/CORPUS, or ../shared/data/CORPUS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rich.console import Console
 from regard.cli.compare import length_table, score_table
 from regard.corpora.lines import read_lines
 from regard.pictures.curves import draw_sure_curves
-from regard.runs.display import waiting
+from regard.runs.display import ConsoleDisplay, waiting
 from regard.studies.compare import Comparison, compare
 from regard.studies.comparison_report import write_comparison
 from regard.studies.model_series import ENTRIES, series_recipes, series_runs
@@ -53,18 +53,20 @@ def main() -> None:
     options.add_argument("--corpus", choices=list(TITLES), required=True)
     options.add_argument("--minutes", type=float, help="of training for each model")
     options.add_argument("--data", type=Path, help="folder of the corpus")
-    options.add_argument("--runs", type=Path, default=Path("runs/bench/story"))
+    options.add_argument("--runs", type=Path, default=Path("runs/bench/model-series"))
     options.add_argument("--only", help="models to train, with commas between them")
     options.add_argument("--set", action="append", default=[], help="a setting, key=value")
     given = options.parse_args()
     console = Console()
+    display = ConsoleDisplay(console)
     runs = given.runs / given.corpus
     files = files_of(given.corpus, given.data or DATA / given.corpus, runs)
     recipes = series_recipes(files, minutes=given.minutes, overrides=given.set)
     if given.only:
-        train_many(console, {name: recipes[name] for name in given.only.split(",")}, runs)
+        recipes = {name: recipes[name] for name in given.only.split(",")}
+        train_many(recipes, runs, display=display)
         return
-    train_many(console, recipes, runs)
+    train_many(recipes, runs, display=display)
     comparison = compare(series_runs(runs), stage=partial(waiting, console))
     title = TITLES[given.corpus]
     write_comparison(comparison, runs, title=f"From no attention to the Transformer: {title}")
@@ -73,7 +75,7 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if given.set:
         return
-    draw_sure_curves(comparison.bands(), PICTURES / f"story-{given.corpus}.png", title=title)
+    draw_sure_curves(comparison.bands(), PICTURES / f"model-series-{given.corpus}.png", title=title)
     first = next(iter(recipes.values()))
     minutes = first.training.minutes or 0.0
     details |= {
@@ -81,9 +83,9 @@ def main() -> None:
         "training_pairs": len(read_splits(first.data).train),
     }
     path = write_result(
-        f"story-{given.corpus}",
+        f"model-series-{given.corpus}",
         figures | {"training_minutes": minutes},
-        command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/story.py "
+        command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/model_series.py "
         f"--corpus {given.corpus} --minutes {minutes:g}",
         details=details,
     )
@@ -94,7 +96,7 @@ def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, obje
     """Return BLEU of each model, overall and by length, and what is worth a note."""
     figures: dict[str, float] = {}
     details: dict[str, object] = {"signatures": comparison.to_dict()["signatures"]}
-    names = {chapter.title: name for name, chapter in ENTRIES.items()}
+    names = {entry.title: name for name, entry in ENTRIES.items()}
     for title, each in comparison.contestants.items():
         name = names[title]
         figures[f"{name}_bleu"] = round(each.evaluation.bleu.value, 2)
@@ -109,7 +111,7 @@ def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, obje
 
 
 def rounded(row: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return figures as people read them."""
+    """Return the figures rounded to three decimals."""
     return {key: value if value is None else round(value, 3) for key, value in row.items()}
 
 
