@@ -1,0 +1,111 @@
+"""The documents: what a reader can type must exist, and figures are those of the result files."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import typer
+from pydantic import BaseModel
+
+import regard
+from regard.cli.app import app
+from regard.tasks import TASKS, task_of
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+PARTS = ("data", "tokenizer", "model", "batches", "training", "decoding")
+SETTING = re.compile(rf"(?<![\w./-])((?:{'|'.join(PARTS)})\.[a-z_]+(?:\.[a-z_]+)*)(?![\w/-])")
+
+
+def snippets(path: Path) -> Iterator[tuple[str, str]]:
+    """Return (language, text) of every block of code, and of code in a line as language ""."""
+    text = path.read_text(encoding="utf-8")
+    yield from FENCE.findall(text)
+    yield from (("", inline) for inline in INLINE.findall(FENCE.sub("", text)))
+
+
+def command_lines(path: Path) -> Iterator[list[str]]:
+    """Return the words of every call of `regard`, comments left out."""
+    for language, text in snippets(path):
+        if language in ("", "console"):
+            joined = text.replace("\\\n", " ")
+            for line in joined.splitlines():
+                if found := re.search(r"(?:^|[|$/ ])regard ([a-z][a-z0-9-]*)(?=\s|$)(.*)", line):
+                    rest = found[2].split(" #")[0].split(" | ")[0]
+                    yield [found[1], *re.findall(r"(?<=\s)--[a-z][\w-]*", rest)]
+
+
+by_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+
+
+@by_document
+def test_commands_and_their_options_exist(path: Path) -> None:
+    group: Any = typer.main.get_command(app)
+    for command, *options in command_lines(path):
+        assert command in group.commands, f"{path.name}: regard {command}"
+        parameters: list[click.Parameter] = group.commands[command].params
+        known = {option for one in parameters for option in (*one.opts, *one.secondary_opts)}
+        assert {*options} <= known | {"--help"}, f"{path.name}: regard {command} {options}"
+
+
+@by_document
+def test_settings_exist(path: Path) -> None:
+    known = {name for task in TASKS for name in names_of(task_of(task).schema)}
+    code = " ".join(text for _, text in snippets(path) if "import " not in text)
+    unknown = {name for name in SETTING.findall(code) if name not in known}
+    assert not unknown, path.name
+
+
+def names_of(schema: type[BaseModel], before: str = "") -> Iterator[str]:
+    """Return the dotted names of all settings, those of alternatives included."""
+    for name, field in schema.model_fields.items():
+        yield before + name
+        for inner in models_in(field.annotation):
+            yield from names_of(inner, f"{before}{name}.")
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Return the models that an annotation is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from models_in(part)
+
+
+@by_document
+def test_python_imports_what_exists(path: Path) -> None:
+    for language, text in snippets(path):
+        if language != "python":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                module = import_module(node.module)
+                assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "regard":
+                assert node.attr in dir(regard), f"{path.name}: regard.{node.attr}"
+
+
+@by_document
+def test_links_and_pictures_lead_somewhere(path: Path) -> None:
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)|<img src=\"([^\"]+)\"", text)
+    for target in ("".join(found) for found in targets):
+        if "://" not in target:
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_tables_are_made_of_the_result_files() -> None:
+    command = [sys.executable, ROOT / "bench" / "results_page.py", "--check"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
