@@ -1,12 +1,22 @@
 """Regard: train, run, measure and see attention models.
 
 >>> import regard
->>> trained = regard.train("seq2seq-attention", data={"train": pairs}, out="runs/mine")
+>>> pairs = regard.corpus(size=5_000, words="small").train
+>>> trained = regard.train("seq2seq-attention", data=pairs, out="runs/mine")
 >>> model = regard.load("runs/mine")
 >>> t = model.translate("cats do not like dogs")
 >>> t.text, t.score, t.attention.weights
 
-Whatever a command does, a function of the same name does with the same code.
+Whatever a command does, a function does with the same code:
+
+train(recipe, data=..., set=..., out=...)   train, test and report
+load(run)                                   the best model of a run
+look(run, text), trace(run, text)           what it attends to, and every value on the way
+translate_file(run, source, output)         files of any size and format
+compare([run, ...])                         several translators on one test set
+score(system, reference)                    BLEU and chrF with their signatures
+forecast(file or numbers)                   a series and its forecast
+corpus()                                    the built-in sentence pairs
 """
 
 from __future__ import annotations
@@ -15,31 +25,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard.api import (
+        Corpus,
+        TranslationScores,
+        compare,
+        corpus,
+        forecast,
+        score,
+        score_alignments,
+    )
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
-    from regard.tasks import find_recipe, load, train
+    from regard.documents.translation import translate_file
+    from regard.tasks import find_recipe, load, look, trace, train
 
 __version__ = "0.1.0"
 __all__ = [
+    "Corpus",
     "DataError",
     "RegardError",
     "RunError",
     "SettingsError",
+    "TranslationScores",
     "__version__",
+    "compare",
+    "corpus",
     "find_recipe",
+    "forecast",
     "load",
+    "look",
+    "score",
+    "score_alignments",
+    "trace",
     "train",
+    "translate_file",
 ]
 
 # Loaded on first use: torch and matplotlib take seconds that `regard --help` should not.
-_WHERE = {
-    "train": "regard.tasks",
-    "load": "regard.tasks",
-    "find_recipe": "regard.tasks",
-    "RegardError": "regard.base.errors",
-    "DataError": "regard.base.errors",
-    "RunError": "regard.base.errors",
-    "SettingsError": "regard.base.errors",
-}
+_ROOMS = {
+    "regard.api": ("Corpus", "TranslationScores", "compare", "corpus", "forecast", "score",
+                   "score_alignments"),
+    "regard.base.errors": ("DataError", "RegardError", "RunError", "SettingsError"),
+    "regard.documents.translation": ("translate_file",),
+    "regard.tasks": ("find_recipe", "load", "look", "trace", "train"),
+}  # fmt: skip
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = ["__version__", *_WHERE]
 
 

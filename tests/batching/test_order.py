@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +14,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.attention.edges import Edges
+from regard.attention.graph import GraphInput
 from regard.base.errors import RunError, SettingsError
 from regard.batching import order as order_module
 from regard.batching.batch import Example
-from regard.batching.order import BatchOrder, Position, iterate
+from regard.batching.neighbours import NodeBatch, iterate_nodes
+from regard.batching.order import (
+    BatchOrder,
+    Epoch,
+    Position,
+    endless,
+    iterate,
+    iterate_rows,
+)
+from regard.batching.stream import WindowOrder, iterate_stream
+from regard.batching.windows import WindowBatch, iterate_windows
+from regard.corpora.running_text import TokenFile
 
 LENGTHS = st.lists(
     st.tuples(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=40)),
@@ -117,6 +134,11 @@ def test_settings_that_cannot_be_used(
         BatchOrder(lengths, token_budget=token_budget, seed=seed)
 
 
+def no_edges() -> tuple[Edges, torch.Tensor]:
+    none = torch.zeros(0, dtype=torch.int64)
+    return Edges.sort(none, none, sources=4, targets=4), none
+
+
 EXAMPLES = [Example((4,) * (number % 7), (5 + number,)) for number in range(30)]
 
 
@@ -147,6 +169,62 @@ def test_the_position_after_the_last_batch_is_the_next_epoch() -> None:
     assert torch.equal(first[1].source, same[1].source)
 
 
-def test_a_position_past_the_data_is_refused() -> None:
-    with pytest.raises(RunError, match=r"cannot continue at batch 99 of epoch 1, which has \d+"):
-        next(iterate(small_order(), EXAMPLES, Position(1, 99)))
+WINDOWS = WindowBatch(torch.zeros(9, 2), torch.zeros(9, 1))
+NODES = NodeBatch(GraphInput(torch.zeros(4, 1), *no_edges()), torch.arange(4), torch.arange(4))
+
+
+def windows_from(start: Position) -> Iterator[Any]:
+    return iterate_windows(WINDOWS, batch_size=4, seed=1, start=start)
+
+
+def nodes_from(start: Position, batch_nodes: int | None = 2) -> Iterator[Any]:
+    return iterate_nodes(NODES, batch_nodes=batch_nodes, neighbours=1, hops=1, seed=1, start=start)
+
+
+def stream_from(start: Position) -> Iterator[Any]:
+    order = WindowOrder(40, context=6, batch_size=4, seed=1)
+    return iterate_stream(TokenFile(Path("none"), 40, 40, 40, 2, ""), order, start=start)
+
+
+# Every way through training data; none of them may skip a place that is not there.
+WAYS = {
+    "pairs": lambda start: iterate(small_order(), EXAMPLES, start),
+    "pairs drawn anew": lambda start: iterate(small_order(), EXAMPLES, start, redraw=same_again),
+    "rows": lambda start: iterate_rows(small_order(), list, start=start),
+    "windows of a series": windows_from,
+    "windows of a text": stream_from,
+    "all nodes": partial(nodes_from, batch_nodes=None),
+    "some nodes": nodes_from,
+}
+
+
+def same_again(epoch: int, first: int, batches: Any) -> Any:
+    return [[EXAMPLES[row] for row in rows] for rows in batches]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (Position(1, 99), r"batch 99 of epoch 1, which has \d+ .* train into another folder"),
+        (Position(0, -1), r"batch -1 of epoch 0: the checkpoint is damaged. Delete it"),
+        (Position(-1, 0), r"batch 0 of epoch -1: the checkpoint is damaged. Delete it"),
+    ],
+)
+def test_a_position_that_the_data_does_not_have_is_refused(
+    way: Any, place: Position, message: str
+) -> None:
+    with pytest.raises(RunError, match=f"cannot continue at {message}"):
+        next(way(place))
+
+
+def test_an_epoch_asks_for_each_batch_once_and_in_order() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def epoch_of(number: int) -> Epoch[int]:
+        return Epoch(number + 1, lambda batch: asked.append((number, batch)) or batch)
+
+    places = [position for position, _ in islice(endless(epoch_of, start=Position(1, 1)), 5)]
+    assert asked == [(1, 1), (2, 0), (2, 1), (2, 2), (3, 0)]
+    wanted = [Position(2, 0), Position(2, 1), Position(2, 2), Position(3, 0), Position(3, 1)]
+    assert places == wanted

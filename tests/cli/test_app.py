@@ -4,11 +4,12 @@ import os
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from regard import __version__
 from regard.cli import app
 
-COMMANDS = ["demo", "train", "translate", "score", "look", "summary", "recipes", "corpus"]
+COMMANDS = sorted(command.name or "" for command in get_command(app.app).commands.values())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

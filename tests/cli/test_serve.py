@@ -44,15 +44,15 @@ def test_keys_are_read(
     (tmp_path / "keys").write_text("alpha\n")
     options = ("--pair", "en-de", "--port", 0, "--engine", "torch", "--keys", tmp_path / "keys")
     assert run("serve", random_transformer_run, *options).code == 0
-    assert served[0].config.app.state.server.doorkeeper.wants_key  # type: ignore[union-attr]
+    assert served[0].config.app.state.server.rate_limiter.requires_key  # type: ignore[union-attr]
 
 
 def test_mistakes_are_named(
     refuse: Callable[..., str], random_transformer_run: Path, tmp_path: Path
 ) -> None:
     run = random_transformer_run
-    assert "say it with --pair" in refuse("serve", run, "--port", 0)
-    assert "is no pair of languages" in refuse("serve", run, "--port", 0, "--pair", "x")
+    assert "give them with --pair" in refuse("serve", run, "--port", 0)
+    assert "is not a pair of languages" in refuse("serve", run, "--port", 0, "--pair", "x")
     assert "There is no run at" in refuse("serve", tmp_path / "none", "--port", 0)
     assert "no keys" in refuse("serve", run, "--keys", _written(tmp_path / "keys"), "--port", 0)
 

@@ -199,7 +199,7 @@ def test_progress_in_a_log_and_on_a_terminal() -> None:
 
     from rich.console import Console
 
-    from regard.cli.display import BulkDisplay
+    from regard.runs.display import BulkDisplay
 
     for terminal in (False, True):
         screen = io.StringIO()
@@ -232,3 +232,32 @@ def test_words_that_are_asked_for(run: Any, refuse: Any, toy_run: Path, tmp_path
         "translate", toy_run, "--input", source, "--max-length", "1", "--must", "MATAB LADAB"
     )
     assert "in.txt, line " in message
+
+
+def test_zero_is_a_value_and_not_left_out() -> None:
+    from regard.cli.translate import search_changes
+
+    given = {"length_penalty": 0.0, "temperature": 0.0, "seed": 0, "min_length": 0}
+    assert search_changes([], sample=False, **given) == given
+    assert search_changes([], sample=True, beam=None, replace_unknown=False) == {"method": "sample"}
+
+
+def test_a_length_penalty_of_zero_reaches_the_search(run: Any, toy_run: Path) -> None:
+    answer = run("translate", toy_run, "a b c", "--length-penalty", "0", "--json")
+    (found,) = answer.json
+    assert found["score"] == pytest.approx(found["log_probability"])
+    (plain,) = run("translate", toy_run, "a b c", "--json").json
+    assert plain["score"] != pytest.approx(plain["log_probability"])
+
+
+def test_a_temperature_of_zero_is_greedy(run: Any, toy_run: Path) -> None:
+    cold = run("translate", toy_run, "a b c", "--sample", "--temperature", "0").out
+    assert cold == run("translate", toy_run, "a b c", "--beam", "1").out
+
+
+def test_a_seed_of_zero_is_another_seed(run: Any, toy_run: Path) -> None:
+    drawn = ["--sample", "--temperature", "5", "--n-best", "3"]
+    by_seed = {
+        seed: run("translate", toy_run, "a b c", *drawn, "--seed", seed).out for seed in "01"
+    }
+    assert by_seed["0"] != by_seed["1"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import whole_folder
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.exchange.ctranslate2 import (
@@ -16,7 +17,6 @@ from regard.exchange.ctranslate2 import (
     require_exportable,
     require_replaceable,
     token_names,
-    whole_folder,
     write_ctranslate2,
 )
 from regard.models.build import build_translator

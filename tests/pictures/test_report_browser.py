@@ -27,7 +27,7 @@ from regard.pictures.report import (
 pytestmark = pytest.mark.browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 120_000  # milliseconds: machines that test are busy
+TIMEOUT = 120_000  # milliseconds: test machines are busy
 SOURCE = ["cats", "do", "not", "like", "dogs", "that", "bark", "all", "night", "long"]
 TARGET = ["Katzen", "mögen", "keine", "Hunde"]
 HISTORY = [{"kind": "valid", "step": n, "seconds": n, "loss": 1.0, "bleu": 9.0} for n in (1, 2)]
@@ -63,7 +63,7 @@ def page(report: Path) -> Iterator[Any]:
         )
         # axe is a script of its own, which the report forbids as it should.
         opened = browser.new_page(viewport={"width": 375, "height": 800}, bypass_csp=True)
-        opened.set_default_timeout(PATIENCE)
+        opened.set_default_timeout(TIMEOUT)
         opened.on("console", lambda line: said.append(line.text))
         opened.on("pageerror", lambda error: said.append(str(error)))
         opened.goto(report.as_uri())

@@ -1,4 +1,4 @@
-"""What stands around the routes: headers, figures, documentation, keys, and errors of our own."""
+"""Headers, metrics, documentation, API keys, the page's files and internal errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.serving.app import render
 from regard.serving.limits import Keys
 from regard.serving.models import ServedModel
 
-ASKED = {"q": "badal", "source": "en", "target": "de"}
+FIELDS = {"q": "badal", "source": "en", "target": "de"}
 
 
 def test_health(client: httpx.Client) -> None:
@@ -22,7 +22,7 @@ def test_health(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/docs", "/nothing", "/languages"])
-def test_browsers_are_told_to_be_careful(client: httpx.Client, path: str) -> None:
+def test_responses_carry_security_headers(client: httpx.Client, path: str) -> None:
     headers = client.get(path).headers
     assert "default-src 'self'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
@@ -30,8 +30,8 @@ def test_browsers_are_told_to_be_careful(client: httpx.Client, path: str) -> Non
     assert "server" not in headers
 
 
-def test_figures_are_counted_by_route(client: httpx.Client) -> None:
-    client.post("/translate", json=ASKED)
+def test_metrics_are_counted_by_route(client: httpx.Client) -> None:
+    client.post("/translate", json=FIELDS)
     client.get("/no/such/place")
     found = client.get("/metrics")
     assert found.headers["content-type"].startswith("text/plain")
@@ -87,15 +87,15 @@ def test_the_files_of_the_page_are_of_one_version(client: httpx.Client) -> None:
     assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache")
 
 
-def test_keys_are_asked_for(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
+def test_keys_are_required(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("alpha\nbeta 1\n")
     client = start(keys=Keys.read(tmp_path / "keys"))
-    assert client.post("/translate", json=ASKED).status_code == 403
-    assert client.post("/translate", json={**ASKED, "api_key": "x"}).json() == {
+    assert client.post("/translate", json=FIELDS).status_code == 403
+    assert client.post("/translate", json={**FIELDS, "api_key": "x"}).json() == {
         "error": "Invalid API key"
     }
-    assert client.post("/translate", json={**ASKED, "api_key": "alpha"}).status_code == 200
-    assert client.post("/translate", json=ASKED, headers={"X-Api-Key": "alpha"}).is_success
+    assert client.post("/translate", json={**FIELDS, "api_key": "alpha"}).status_code == 200
+    assert client.post("/translate", json=FIELDS, headers={"X-Api-Key": "alpha"}).is_success
     assert client.post("/detect", json={"q": "a"}).status_code == 403
     assert client.post("/attend", json={"q": "badal"}).status_code == 403
     assert client.post("/stream", json={"q": "badal"}).status_code == 403
@@ -114,7 +114,7 @@ def test_addresses_have_a_rate(start: Callable[..., httpx.Client]) -> None:
     assert proxied.is_success  # the proxy is on this machine, so it is believed
 
 
-def test_other_sites_may_ask_if_they_are_named(
+def test_named_origins_may_send_requests(
     client: httpx.Client, start: Callable[..., httpx.Client]
 ) -> None:
     origin = {"Origin": "https://example.org"}
@@ -129,7 +129,7 @@ def test_other_sites_may_ask_if_they_are_named(
         assert answer.headers["access-control-allow-origin"] == "https://example.org"
 
 
-def test_an_error_of_our_own_says_nothing_outside(
+def test_an_internal_error_reveals_nothing(
     start: Callable[..., httpx.Client],
     served_models: list[ServedModel],
     monkeypatch: pytest.MonkeyPatch,
@@ -140,9 +140,9 @@ def test_an_error_of_our_own_says_nothing_outside(
 
     client = start()
     monkeypatch.setattr(served_models[1].translator, "stream", broken)
-    monkeypatch.setattr("regard.serving.worker.look", broken)
+    monkeypatch.setattr("regard.serving.worker.attention_view", broken)
     with caplog.at_level(logging.INFO, logger="regard.serving"):
-        answer = client.post("/translate", json=ASKED)
+        answer = client.post("/translate", json=FIELDS)
         client.get("/health?q=secret")
         stream = client.post("/stream", json={"q": "badal", "model": "attention"})
     assert (answer.status_code, answer.json()) == (

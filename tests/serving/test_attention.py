@@ -1,4 +1,4 @@
-"""Views of models of other kinds than those that the shared server has."""
+"""Attention requests to models that the shared test server does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from regard.models.build import build_translator
 from regard.serving.app import create_app
-from regard.serving.attention import AttentionRequest, look, read_task
+from regard.serving.attention import AttentionRequest, attention_view, encode_request
 from regard.serving.languages import Pair
 from regard.serving.models import ServedModel
 from regard.tasks.translation.model import LoadedTranslator
@@ -32,9 +32,10 @@ def changed(
     )
 
 
-def view(translator: LoadedTranslator, **asked: Any) -> dict[str, Any]:
-    question = AttentionRequest(**{"q": "badal kofen", **asked})
-    return look(translator, "it", read_task(translator, question, view_symbols=50, max_beam=9))
+def view(translator: LoadedTranslator, **fields: Any) -> dict[str, Any]:
+    request = AttentionRequest(**{"q": "badal kofen", **fields})
+    encoded = encode_request(translator, request, max_tokens=50, max_beam=9)
+    return attention_view(translator, "it", encoded)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_an_unknown_word_is_replaced_as_in_translating(trained: LoadedTranslator
 
 
 @pytest.mark.parametrize(("beam", "shown"), [(None, 5), (2, 2)])
-def test_a_model_that_draws_by_chance_is_shown_with_a_beam(
+def test_a_model_that_samples_is_shown_with_a_beam(
     trained: LoadedTranslator, beam: int | None, shown: int
 ) -> None:
     seen = view(changed(trained, method="sample", temperature=0.7), beam=beam)
@@ -71,7 +72,7 @@ def test_languages_that_are_both_served_need_not_be_a_pair(trained: LoadedTransl
         ServedModel(str(pair), pair, trained) for pair in (Pair("en", "fr"), Pair("de", "en"))
     ]
     with TestClient(create_app(models)) as client:
-        asked = {"q": "badal", "source": "de", "target": "fr"}
-        assert client.post("/translate", json=asked).json() == {
+        fields = {"q": "badal", "source": "de", "target": "fr"}
+        assert client.post("/translate", json=fields).json() == {
             "error": "French (fr) is not available as a target language from German (de)"
         }

@@ -1,4 +1,4 @@
-"""Batches: everybody gets their own answer, in turn, within bounds."""
+"""The batcher: each request gets its own answers, in turn, within the limits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.serving.batcher import Batcher, Found, Item, Manner
+from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
 from regard.serving.errors import ApiError, BusyError
 from regard.tasks.translation.results import Translation
 
 
-def items(*texts: str) -> list[Item]:
-    return [Item(text, len(text), Manner()) for text in texts]
+def queued(*texts: str) -> list[QueuedSentence]:
+    return [QueuedSentence(text, len(text), TranslationOptions()) for text in texts]
 
 
-def shouted(text: str) -> Translation:
+def upper_case(text: str) -> Translation:
     return Translation(text, text.upper(), 0.0, 0.0, None)
 
 
 class Recorder:
-    """Translates by shouting, and remembers the batches; each waits until it may go on."""
+    """Translates into upper case and records the batches; each waits until the gate is open."""
 
     def __init__(self, *, gated: bool = False):
         self.batches: list[list[str]] = []
@@ -32,31 +32,33 @@ class Recorder:
         if not gated:
             self.gate.set()
 
-    async def __call__(self, batch: Sequence[Item]) -> list[Found]:
-        self.batches.append([item.text for item in batch])
+    async def __call__(self, batch: Sequence[QueuedSentence]) -> list[Outcome]:
+        self.batches.append([sentence.text for sentence in batch])
         await self.gate.wait()
         return [
-            ValueError(item.text) if item.text.startswith("bad") else shouted(item.text)
-            for item in batch
+            ValueError(sentence.text)
+            if sentence.text.startswith("bad")
+            else upper_case(sentence.text)
+            for sentence in batch
         ]
 
 
-def at_work(
-    story: Callable[[Batcher, Recorder], Awaitable[Any]],
+def run_batcher(
+    scenario: Callable[[Batcher, Recorder], Awaitable[Any]],
     *,
     gated: bool = False,
-    run: Any = None,
+    run_batch: Any = None,
     **changes: Any,
 ) -> Any:
-    """Let a gatherer work while a story is told."""
+    """Run a batcher while a scenario lasts."""
 
     async def main() -> Any:
         recorder = Recorder(gated=gated)
-        options = {"sentences": 4, "tokens": 1_000, "wait": 0.0, "room": 100, **changes}
-        gatherer = Batcher(run or recorder, **options)
-        work = asyncio.create_task(gatherer.work())
+        options = {"sentences": 4, "tokens": 1_000, "wait": 0.0, "capacity": 100, **changes}
+        batcher = Batcher(run_batch or recorder, **options)
+        work = asyncio.create_task(batcher.run())
         try:
-            return await story(gatherer, recorder)
+            return await scenario(batcher, recorder)
         finally:
             work.cancel()
 
@@ -64,7 +66,7 @@ def at_work(
 
 
 async def turns(count: int = 5) -> None:
-    """Let everything else go on for a few turns of the loop."""
+    """Let all other tasks run for a few turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -75,134 +77,134 @@ async def turns(count: int = 5) -> None:
     sentences=st.integers(1, 9),
     tokens=st.integers(1, 20),
 )
-def test_everybody_gets_their_own_answers(
+def test_each_request_gets_its_own_translations(
     requests: list[list[str]], sentences: int, tokens: int
 ) -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        found = await asyncio.gather(*(gatherer.translate(items(*texts)) for texts in requests))
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        found = await asyncio.gather(*(batcher.translate(queued(*texts)) for texts in requests))
         assert [[one.text for one in some] for some in found] == [
             [text.upper() for text in texts] for texts in requests
         ]
         assert all(len(batch) <= sentences for batch in recorder.batches)
         assert all(len(b) == 1 or sum(map(len, b)) <= tokens for b in recorder.batches)
-        assert gatherer.waiting == 0
+        assert batcher.waiting == 0
 
-    at_work(story, sentences=sentences, tokens=tokens)
+    run_batcher(scenario, sentences=sentences, tokens=tokens)
 
 
 def test_what_queues_while_a_batch_runs_becomes_the_next_batch() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        waiting = [asyncio.create_task(gatherer.translate(items("a")))]
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        waiting = [asyncio.create_task(batcher.translate(queued("a")))]
         await turns()
-        waiting += [asyncio.create_task(gatherer.translate(items(name))) for name in "bcd"]
+        waiting += [asyncio.create_task(batcher.translate(queued(name))) for name in "bcd"]
         await turns()
         assert recorder.batches == [["a"]]
-        assert gatherer.waiting == 3
+        assert batcher.waiting == 3
         recorder.gate.set()
         await asyncio.gather(*waiting)
         assert recorder.batches == [["a"], ["b", "c", "d"]]
 
-    at_work(story, gated=True)
+    run_batcher(scenario, gated=True)
 
 
-def test_an_idle_model_waits_a_moment_for_company() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        first = asyncio.create_task(gatherer.translate(items("a")))
+def test_an_idle_model_waits_a_moment_for_more_sentences() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        first = asyncio.create_task(batcher.translate(queued("a")))
         await turns()
-        await asyncio.gather(first, gatherer.translate(items("b")))
+        await asyncio.gather(first, batcher.translate(queued("b")))
         assert recorder.batches == [["a", "b"]]
 
-    at_work(story, wait=0.05)
+    run_batcher(scenario, wait=0.05)
 
 
 def test_a_short_text_does_not_wait_behind_a_long_one() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        first = asyncio.create_task(gatherer.translate(items("x")))
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        first = asyncio.create_task(batcher.translate(queued("x")))
         await turns()
-        long = asyncio.create_task(gatherer.translate(items(*"abcdefgh")))
+        long = asyncio.create_task(batcher.translate(queued(*"abcdefgh")))
         await turns()
-        short = asyncio.create_task(gatherer.translate(items("z")))
+        short = asyncio.create_task(batcher.translate(queued("z")))
         await turns()
         recorder.gate.set()
         await asyncio.gather(first, long, short)
         assert recorder.batches[1] == ["a", "z", "b", "c"]
 
-    at_work(story, gated=True)
+    run_batcher(scenario, gated=True)
 
 
-def test_a_full_queue_says_when_to_come_back() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        first = asyncio.create_task(gatherer.translate(items("a")))
+def test_a_full_queue_says_when_to_retry() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        first = asyncio.create_task(batcher.translate(queued("a")))
         await turns()
-        waiting = asyncio.create_task(gatherer.translate(items("b", "c")))
+        waiting = asyncio.create_task(batcher.translate(queued("b", "c")))
         await turns()
         with pytest.raises(BusyError) as caught:
-            await gatherer.translate(items("d", "e"))
+            await batcher.translate(queued("d", "e"))
         assert caught.value.status == 429
         assert 1 <= (caught.value.retry_after or 0) <= 60
         recorder.gate.set()
         await asyncio.gather(first, waiting)
-        assert [one.text for one in await gatherer.translate(items("d", "e"))] == ["D", "E"]
+        assert [one.text for one in await batcher.translate(queued("d", "e"))] == ["D", "E"]
 
-    at_work(story, gated=True, room=3)
+    run_batcher(scenario, gated=True, capacity=3)
 
 
-def test_a_text_that_never_fits_is_told_so() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
+def test_a_text_larger_than_the_queue_is_refused() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
         with pytest.raises(
             ApiError, match="The text has 4 sentences, more than 3 at once"
         ) as error:
-            await gatherer.translate(items(*"abcd"))
+            await batcher.translate(queued(*"abcd"))
         assert error.value.status == 413
 
-    at_work(story, room=3)
+    run_batcher(scenario, capacity=3)
 
 
-def test_who_leaves_takes_their_sentences_along() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        first = asyncio.create_task(gatherer.translate(items("a")))
+def test_a_cancelled_request_leaves_the_queue() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        first = asyncio.create_task(batcher.translate(queued("a")))
         await turns()
-        leaving = asyncio.create_task(gatherer.translate(items("b", "c")))
-        staying = asyncio.create_task(gatherer.translate(items("d")))
+        leaving = asyncio.create_task(batcher.translate(queued("b", "c")))
+        staying = asyncio.create_task(batcher.translate(queued("d")))
         await turns()
         leaving.cancel()
         await turns()
-        assert gatherer.waiting == 1
+        assert batcher.waiting == 1
         recorder.gate.set()
         await asyncio.gather(first, staying)
         assert recorder.batches == [["a"], ["d"]]
 
-    at_work(story, gated=True)
+    run_batcher(scenario, gated=True)
 
 
-def test_a_bad_sentence_spoils_only_its_own_request() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
+def test_a_bad_sentence_fails_only_its_own_request() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
         found = await asyncio.gather(
-            gatherer.translate(items("bad", "a", "bad too", "b", "c", "d")),
-            gatherer.translate(items("fine")),
+            batcher.translate(queued("bad", "a", "bad too", "b", "c", "d")),
+            batcher.translate(queued("fine")),
             return_exceptions=True,
         )
         assert isinstance(found[0], ValueError)
         assert [one.text for one in found[1]] == ["FINE"]
-        assert gatherer.waiting == 0
+        assert batcher.waiting == 0
 
-    at_work(story)
+    run_batcher(scenario)
 
 
-def test_those_who_wait_hear_of_a_failure() -> None:
-    async def broken(batch: Sequence[Item]) -> list[Found]:
+def test_a_failed_batch_fails_its_requests() -> None:
+    async def broken(batch: Sequence[QueuedSentence]) -> list[Outcome]:
         raise RuntimeError("no model")
 
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
         with pytest.raises(RuntimeError, match="no model"):
-            await gatherer.translate(items("a"))
+            await batcher.translate(queued("a"))
 
-    at_work(story, run=broken)
+    run_batcher(scenario, run_batch=broken)
 
 
-def test_nothing_is_translated_at_once() -> None:
-    async def story(gatherer: Batcher, recorder: Recorder) -> None:
-        assert await gatherer.translate([]) == []
+def test_an_empty_request_runs_no_batch() -> None:
+    async def scenario(batcher: Batcher, recorder: Recorder) -> None:
+        assert await batcher.translate([]) == []
         assert recorder.batches == []
 
-    at_work(story)
+    run_batcher(scenario)

@@ -27,8 +27,10 @@ def test_languages_are_seen_from_the_data(files: tuple[str, ...], pair: str) -> 
 
 
 @pytest.mark.parametrize("files", [("train.tsv",), ("a.src", "a.tgt"), ("a.en", "a.txt")])
-def test_where_they_are_not_they_are_asked_for(files: tuple[str, ...]) -> None:
-    with pytest.raises(SettingsError, match=r"runs/mine translates.*say it with --pair"):
+def test_languages_that_the_data_do_not_name_are_an_error(files: tuple[str, ...]) -> None:
+    with pytest.raises(
+        SettingsError, match=r"languages of runs/mine cannot be read.*give them with --pair"
+    ):
         pair_of(DataSettings(train=files), run=RUN)
 
 
@@ -42,7 +44,9 @@ def test_a_pair_can_be_written(text: str, pair: Pair) -> None:
 
 @pytest.mark.parametrize("text", ["", "en", "english-german", "en-", "EN-DE", "en:d"])
 def test_what_is_no_pair_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="is no pair of languages: write their codes as en-de"):
+    with pytest.raises(
+        SettingsError, match="is not a pair of languages: write their codes as en-de"
+    ):
         read_pair(text)
 
 

@@ -16,8 +16,8 @@ from regard.serving.requests import prepare
 
 
 def translate(client: httpx.Client, q: Any, **fields: Any) -> dict[str, Any]:
-    asked = {"q": q, "source": "en", "target": "de", **fields}
-    answer = client.post("/translate", json=asked)
+    body = {"q": q, "source": "en", "target": "de", **fields}
+    answer = client.post("/translate", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -128,15 +128,15 @@ def test_a_text_in_its_own_language_stays_as_it_is(client: httpx.Client) -> None
 def test_a_pair_that_is_not_served_is_named(
     client: httpx.Client, fields: dict[str, str], problem: str
 ) -> None:
-    asked = {"q": "badal", "source": "en", "target": "de", **fields}
-    answer = client.post("/translate", json=asked)
+    body = {"q": "badal", "source": "en", "target": "de", **fields}
+    answer = client.post("/translate", json=body)
     assert (answer.status_code, answer.json()) == (400, {"error": problem})
 
 
 def test_answers_are_those_of_the_translator(
     client: httpx.Client, served_models: list[ServedModel]
 ) -> None:
-    """Whatever is translated beside it, and by whichever of the models."""
+    """The answers do not depend on other sentences in the batch."""
     from concurrent.futures import ThreadPoolExecutor
 
     sentences = ["badal rulis", "kofen", "migon zepur batam"]
@@ -144,13 +144,15 @@ def test_answers_are_those_of_the_translator(
         model.pair.target: [one.text for one in model.translator.translate(sentences)]
         for model in served_models
     }
-    asked = [(target, number) for target in expected for number in range(len(sentences))] * 3
+    requests = [(target, number) for target in expected for number in range(len(sentences))] * 3
 
     def ask(one: tuple[str, int]) -> str:
         return translate(client, sentences[one[1]], target=one[0])["translatedText"]
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(ask, asked)) == [expected[target][number] for target, number in asked]
+        assert list(pool.map(ask, requests)) == [
+            expected[target][number] for target, number in requests
+        ]
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,8 +1,9 @@
-"""Under load and at the end: full queues, time limits, clients that leave, and shutting down."""
+"""Full queues, deadlines, clients that disconnect, and shutting down."""
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -22,25 +23,29 @@ def pool() -> Any:
 
 
 def post(server: Any, path: str = "/translate", **fields: Any) -> httpx.Response:
-    asked = {"q": "badal kofen", "source": "en", "target": "de", **fields}
-    return httpx.post(server.url + path, json=asked, timeout=30)
+    fields = {"q": "badal kofen", "source": "en", "target": "de", **fields}
+    return httpx.post(server.url + path, json=fields, timeout=30)
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that other threads bring about."""
+    """Wait until other threads make the condition true."""
     for _ in range(1_000):
         if condition():
             return
         time.sleep(0.01)
-    raise AssertionError("it did not come about")
+    raise AssertionError("the condition did not become true")
 
 
 def waiting(server: Any) -> int:
-    return server.app.state.server.desks[0].gatherer.waiting
+    """Return how many sentences wait for the model, as the metrics say."""
+    metrics = httpx.get(server.url + "/metrics").text
+    found = re.search(r'^regard_queue_sentences\{model="gated"\} ([\d.]+)$', metrics, re.MULTILINE)
+    assert found
+    return int(float(found[1]))
 
 
-def leave(server: Any, path: str) -> None:
-    """Ask for something, and go before it is answered."""
+def disconnect(server: Any, path: str) -> None:
+    """Send a request and disconnect before it is answered."""
     place = urlsplit(server.url)
     body = b'{"q": "migon", "source": "en", "target": "de"}'
     with socket.create_connection((place.hostname, place.port)) as connection:
@@ -77,7 +82,7 @@ def test_more_views_than_can_be_shown(gated: Callable[..., Any], pool: ThreadPoo
 
 @pytest.mark.parametrize("path", ["/translate", "/attend"])
 def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -> None:
-    server = gated(seconds=0.2)
+    server = gated(deadline_seconds=0.2)
     answer = post(server, path)
     assert answer.status_code == 503
     assert answer.json() == {"error": "The answer took longer than 0.2 seconds. Try again."}
@@ -85,7 +90,7 @@ def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -
 
 
 def test_a_stream_that_takes_too_long_says_so(gated: Callable[..., Any]) -> None:
-    text = post(gated(seconds=0.2), "/stream").text
+    text = post(gated(deadline_seconds=0.2), "/stream").text
     said = json.loads(text.splitlines()[-2].removeprefix("data: "))
     assert said == {
         "error": "The answer took longer than 0.2 seconds. Try again.",
@@ -94,13 +99,13 @@ def test_a_stream_that_takes_too_long_says_so(gated: Callable[..., Any]) -> None
     }
 
 
-def test_who_leaves_is_not_translated_for(
+def test_a_client_that_disconnects_is_not_translated_for(
     gated: Callable[..., Any], pool: ThreadPoolExecutor
 ) -> None:
     server = gated()
     first = pool.submit(post, server)
     server.engine.begun.acquire()
-    leave(server, "/translate")
+    disconnect(server, "/translate")
     until(lambda: waiting(server) == 0)
     server.engine.gate.set()
     assert first.result().status_code == 200
@@ -109,9 +114,9 @@ def test_who_leaves_is_not_translated_for(
     assert 'status="499"' in httpx.get(server.url + "/metrics").text
 
 
-def test_who_leaves_a_stream_leaves_the_model_free(gated: Callable[..., Any]) -> None:
+def test_a_client_that_disconnects_from_a_stream_frees_the_model(gated: Callable[..., Any]) -> None:
     server = gated()
-    leave(server, "/stream")
+    disconnect(server, "/stream")
     server.engine.gate.set()
     assert post(server).json() == {"translatedText": "LADAB NEFOK"}
 
@@ -124,9 +129,9 @@ def test_a_server_that_stops_finishes_what_has_begun(
     server.engine.begun.acquire()
     until(lambda: waiting(server) == 2)
     server.stop()
-    with pytest.raises(httpx.ConnectError):  # nobody new is let in
+    with pytest.raises(httpx.ConnectError):  # new connections are refused
         for _ in range(1_000):
-            with suppress(httpx.ReadError):  # who knocked when the door was closing
+            with suppress(httpx.ReadError):  # a connection made while the socket was closing
                 httpx.get(server.url + "/health")
             time.sleep(0.01)
     server.engine.gate.set()

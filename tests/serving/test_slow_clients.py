@@ -1,3 +1,5 @@
+"""Clients that do not read the response: the connection is closed after a while."""
+
 from __future__ import annotations
 
 import socket
@@ -10,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from regard.serving import server as slow_clients
+from regard.serving import server
 
 LARGE = 50_000_000  # more than a system keeps for a client that does not read
 
@@ -43,20 +45,20 @@ def read_all(address: tuple[str, int], *, after: threading.Event | None) -> int:
         return count
 
 
-def test_an_answer_that_nobody_reads_is_given_up(
+def test_a_response_that_is_not_read_is_aborted(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = threading.Event()
-    lose = slow_clients.PatientProtocol.connection_lost
+    lose = server.TimeLimitedProtocol.connection_lost
 
-    def connection_lost(self: slow_clients.PatientProtocol, exc: Exception | None) -> None:
+    def connection_lost(self: server.TimeLimitedProtocol, exc: Exception | None) -> None:
         lose(self, exc)
         lost.set()
 
-    monkeypatch.setattr(slow_clients, "READING_SECONDS", 0.1)
-    monkeypatch.setattr(slow_clients.PatientProtocol, "connection_lost", connection_lost)
+    monkeypatch.setattr(server, "READING_SECONDS", 0.1)
+    monkeypatch.setattr(server.TimeLimitedProtocol, "connection_lost", connection_lost)
     assert read_all(address, after=lost) < LARGE
 
 
-def test_an_answer_that_is_read_arrives_whole(address: tuple[str, int]) -> None:
+def test_a_response_that_is_read_arrives_complete(address: tuple[str, int]) -> None:
     assert read_all(address, after=None) > LARGE

@@ -1,4 +1,4 @@
-"""What strangers send: each mistake is answered with a status and a sentence."""
+"""Requests that cannot be served: each is answered with a status and a message."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from regard.serving import server as slow_clients
+from regard.serving import server
 
 FORM = "application/x-www-form-urlencoded"
-ASKED = {"source": "en", "target": "de"}
+PAIR = {"source": "en", "target": "de"}
 
 
 def body(**fields: Any) -> bytes:
-    return json.dumps({**ASKED, **fields}).encode()
+    return json.dumps({**PAIR, **fields}).encode()
 
 
 BAD_BODIES: dict[str, tuple[bytes, str, int, str]] = {
@@ -68,7 +68,7 @@ BAD_BODIES: dict[str, tuple[bytes, str, int, str]] = {
     "thousands of texts": (body(q=["a"] * 5_000), "application/json", 400,
                            "Invalid request: the list of 5000 texts exceeds the limit (1000)"),
     "a long sentence": (body(q="a " * 600), "application/json", 400,
-                        "A sentence has 600 symbols, more than 512: split it into shorter ones."),
+                        "A sentence has 600 tokens, more than 512: split it into shorter ones."),
 }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) ->
         ({"q": "a", "model": "x"}, 404,
          "There is no model 'x'; there are: transformer, attention."),
         ({"q": "a " * 200}, 413,
-         "The sentence has 200 symbols; attention is shown for at most 100."),
+         "The sentence has 200 tokens; attention is shown for at most 100."),
         ({"q": "a", "beam": 99}, 400, "beam (99) must not exceed 12."),
         ({"q": "a", "beam": 0}, 400,
          "Invalid request: beam: Input should be greater than or equal to 1"),
@@ -159,20 +159,20 @@ def test_a_slow_body_is_not_waited_for(start: Callable[..., httpx.Client]) -> No
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sent",
     [[], [b"GET / HTTP/1.1\r\nHost:"], [b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /hea"]],
     ids=["nothing", "half a head", "half a second head"],
 )
 def test_a_slow_head_is_not_waited_for(
-    server_url: str, monkeypatch: pytest.MonkeyPatch, said: list[bytes]
+    server_url: str, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
 ) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     place = urlsplit(server_url)
     with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
-        *whole, half = said or [b""]
+        *whole, half = sent or [b""]
         for request in whole:
             connection.sendall(request)
             assert b"200 OK" in connection.recv(4_096)
         connection.sendall(half)
-        while connection.recv(4_096):  # until the server closes
-            pass
+        rest = b"".join(iter(lambda: connection.recv(4_096), b""))  # until the server closes
+        assert b"HTTP/1.1" not in rest

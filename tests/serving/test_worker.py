@@ -1,21 +1,26 @@
-"""A model's batches: what is wrong with one sentence is said of that one alone."""
+"""Batches of a model worker: an error in one sentence affects no other."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from regard.serving.batcher import Item, Manner
+from regard.serving.batcher import QueuedSentence, TranslationOptions
 from regard.serving.errors import ApiError
 from regard.serving.worker import translate_batch
 from regard.tasks.translation.model import load
 from regard.tasks.translation.results import Translation
 
 
-def test_a_batch_has_a_result_for_every_item(toy_run: Path) -> None:
+def test_a_batch_has_an_outcome_for_every_sentence(toy_run: Path) -> None:
     texts = ["badal kofen", "a " * 6_000, "migon", "kofen"]
-    manners = [Manner(), Manner(), Manner(n_best=3), Manner(attention=True)]
-    items = [Item(text, 1, manner) for text, manner in zip(texts, manners, strict=True)]
-    first, long, several, seen = translate_batch(load(toy_run), items)
+    options = [
+        TranslationOptions(),
+        TranslationOptions(),
+        TranslationOptions(n_best=3),
+        TranslationOptions(attention=True),
+    ]
+    batch = [QueuedSentence(text, 1, each) for text, each in zip(texts, options, strict=True)]
+    first, long, several, seen = translate_batch(load(toy_run), batch)
     assert isinstance(first, Translation)
     assert isinstance(several, Translation)
     assert isinstance(seen, Translation)
@@ -30,5 +35,6 @@ def test_a_batch_has_a_result_for_every_item(toy_run: Path) -> None:
 
 
 def test_a_batch_may_have_nothing_that_can_be_translated(toy_run: Path) -> None:
-    found = translate_batch(load(toy_run), [Item("a " * 6_000, 1, Manner())] * 2)
-    assert all(isinstance(result, ApiError) for result in found)
+    sentence = QueuedSentence("a " * 6_000, 1, TranslationOptions())
+    outcomes = translate_batch(load(toy_run), [sentence, sentence])
+    assert all(isinstance(outcome, ApiError) for outcome in outcomes)

@@ -14,7 +14,7 @@ import torch
 from regard.attention.edges import Edges
 from regard.attention.graph import Features, GraphInput, SparseFeatures
 from regard.base.shapes import Float, Int, Tensor
-from regard.batching.order import Position
+from regard.batching.order import Epoch, Position, endless
 
 SELF_LOOP = 2  # the type of an edge from a node to itself
 
@@ -47,29 +47,27 @@ def iterate_nodes(
     seed: int,
     start: Position,
 ) -> Iterator[tuple[Position, NodeBatch]]:
-    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    """Yield batches of nodes without end: all at once, or `batch_nodes` with sampled neighbours."""
+    if batch_nodes is None:
+        return endless(lambda epoch: Epoch(1, lambda batch: everything), start=start)
     count = everything.target_tokens
-    size = min(batch_nodes or count, count)
-    batches = -(-count // size)
-    epoch, number = start.epoch, start.batch
-    while True:
-        last = number + 1 == batches
-        after = Position(epoch + 1, 0) if last else Position(epoch, number + 1)
-        if batch_nodes is None:
-            yield after, everything
-        else:
-            chosen = _shuffled(count, seed, epoch)[number * size : (number + 1) * size]
-            yield (
-                after,
-                sample_batch(
-                    everything,
-                    chosen,
-                    neighbours=neighbours,
-                    hops=hops,
-                    generator=_generator(seed, epoch, number + 1),
-                ),
+    size = min(batch_nodes, count)
+
+    def epoch_of(epoch: int) -> Epoch[NodeBatch]:
+        shuffled = _shuffled(count, seed, epoch)
+
+        def make(batch: int) -> NodeBatch:
+            return sample_batch(
+                everything,
+                shuffled[batch * size : (batch + 1) * size],
+                neighbours=neighbours,
+                hops=hops,
+                generator=_generator(seed, epoch, batch + 1),
             )
-        epoch, number = after.epoch, after.batch
+
+        return Epoch(-(-count // size), make)
+
+    return endless(epoch_of, start=start)
 
 
 def sample_batch(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,12 +73,67 @@ class BatchOrder:
         return cut(ordered, self.lengths, token_budget=self.token_budget)
 
 
+def _shuffle(random: np.random.PCG64, count: int) -> NDArray[np.int64]:
+    """Return the numbers from 0 to count - 1 in random order."""
+    return np.argsort(random.random_raw(count), kind="stable").astype(np.int64)
+
+
+AnyBatch = TypeVar("AnyBatch")
+
+
 @dataclass(frozen=True)
 class Position:
     """A place in the endless order of batches: the next batch to come is `batch` of `epoch`."""
 
     epoch: int = 0
     batch: int = 0
+
+
+@dataclass(frozen=True)
+class Epoch(Generic[AnyBatch]):
+    """All training data once: how many batches it has, and what makes the one of a number."""
+
+    batches: int
+    make: Callable[[int], AnyBatch]
+
+
+def endless(
+    epoch_of: Callable[[int], Epoch[AnyBatch]], *, start: Position
+) -> Iterator[tuple[Position, AnyBatch]]:
+    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    number, first = start.epoch, start.batch
+    if number < 0 or first < 0:
+        raise RunError(
+            f"The training cannot continue at batch {first} of epoch {number}: the checkpoint is "
+            "damaged. Delete it to go on from an earlier one, or train again."
+        )
+    while True:
+        epoch = epoch_of(number)
+        if first > epoch.batches:
+            raise RunError(
+                f"The training cannot continue at batch {first} of epoch {number}, which has "
+                f"{epoch.batches} batches: the data or the size of a batch has changed since the "
+                "checkpoint was written. Restore them, or train into another folder."
+            )
+        for batch in range(first, epoch.batches):
+            last = batch + 1 == epoch.batches
+            yield (
+                Position(number + 1, 0) if last else Position(number, batch + 1),
+                epoch.make(batch),
+            )
+        number, first = number + 1, 0
+
+
+def iterate_rows(
+    order: BatchOrder, collate: Callable[[Sequence[int]], AnyBatch], *, start: Position
+) -> Iterator[tuple[Position, AnyBatch]]:
+    """Yield without end what `collate` makes of the rows of each batch."""
+
+    def epoch_of(number: int) -> Epoch[AnyBatch]:
+        batches = order.batches(number)
+        return Epoch(len(batches), lambda batch: collate(batches[batch]))
+
+    return endless(epoch_of, start=start)
 
 
 def iterate(
@@ -89,71 +144,43 @@ def iterate(
     redraw: Redraw | None = None,
     redraws: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Position, Batch]]:
-    """Yield batches without end, each with the position after it, where a resumed run starts.
+    """Yield batches of sentence pairs without end.
 
     `redraw` may give other examples for the rows of some successive batches; `redraws` is asked
     before each batch whether it is to do so.
     """
-    epoch, first = start.epoch, start.batch
-    while True:
-        batches = order.batches(epoch)
-        if first > len(batches):
-            raise RunError(
-                f"cannot continue at batch {first} of epoch {epoch}, which has {len(batches)} "
-                "batches: the training data or the token budget has changed"
-            )
-        found: Iterable[Sequence[Example]] = (
-            ([examples[row] for row in rows] for rows in batches[first:])
-            if redraw is None
-            else _redrawn(examples, batches, Position(epoch, first), redraw, redraws)
-        )
-        for number, batch in enumerate(found, start=first + 1):
-            done = number == len(batches)
-            yield Position(epoch + 1, 0) if done else Position(epoch, number), collate(batch)
-        epoch, first = epoch + 1, 0
+
+    def plain(rows: Sequence[int]) -> Batch:
+        return collate([examples[row] for row in rows])
+
+    if redraw is None:
+        return iterate_rows(order, plain, start=start)
+
+    def epoch_of(number: int) -> Epoch[Batch]:
+        batches = order.batches(number)
+        redrawn = _Redrawn(number, batches, redraw)
+
+        def make(batch: int) -> Batch:
+            return collate(redrawn(batch)) if redraws() else plain(batches[batch])
+
+        return Epoch(len(batches), make)
+
+    return endless(epoch_of, start=start)
 
 
-def _redrawn(
-    examples: Sequence[Example],
-    batches: Sequence[Sequence[int]],
-    start: Position,
-    redraw: Redraw,
-    redraws: Callable[[], bool],
-) -> Iterator[Sequence[Example]]:
-    """Yield the batches of an epoch from a position on, drawn a few at a time if at all.
+class _Redrawn:
+    """The batches of an epoch, drawn anew a few at a time; the few are the same from any start."""
 
-    The few are the same wherever one begins.
-    """
-    few: Sequence[Sequence[Example]] = ()
-    drawn = -1
-    for number in range(start.batch, len(batches)):
-        first = number - number % TOGETHER
-        if not redraws():
-            yield [examples[row] for row in batches[number]]
-            continue
-        if first != drawn:
-            few = redraw(start.epoch, first, batches[first : first + TOGETHER])
-            drawn = first
-        yield few[number - first]
+    def __init__(self, epoch: int, batches: Sequence[Sequence[int]], redraw: Redraw):
+        self._epoch = epoch
+        self._batches = batches
+        self._redraw = redraw
+        self._first = -1
+        self._few: Sequence[Sequence[Example]] = ()
 
-
-def _shuffle(random: np.random.PCG64, count: int) -> NDArray[np.int64]:
-    """Return the numbers from 0 to count - 1 in random order."""
-    return np.argsort(random.random_raw(count), kind="stable").astype(np.int64)
-
-
-AnyBatch = TypeVar("AnyBatch")
-
-
-def endless(
-    order: BatchOrder, collate: Callable[[Sequence[int]], AnyBatch], *, start: Position
-) -> Iterator[tuple[Position, AnyBatch]]:
-    """Yield what `collate` makes of the rows of each batch, with the position after it."""
-    epoch, first = start.epoch, start.batch
-    while True:
-        batches = order.batches(epoch)
-        for number in range(first, len(batches)):
-            done = number + 1 == len(batches)
-            after = Position(epoch + 1, 0) if done else Position(epoch, number + 1)
-            yield after, collate(batches[number])
-        epoch, first = epoch + 1, 0
+    def __call__(self, batch: int) -> Sequence[Example]:
+        first = batch - batch % TOGETHER
+        if first != self._first:
+            few = self._batches[first : first + TOGETHER]
+            self._few, self._first = self._redraw(self._epoch, first, few), first
+        return self._few[batch - first]

@@ -12,9 +12,8 @@ from jaxtyping import Int as IntArray
 from jaxtyping import UInt64
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.base.errors import RunError
 from regard.base.shapes import Bool, Int, Tensor
-from regard.batching.order import Position
+from regard.batching.order import Epoch, Position, endless
 from regard.corpora.running_text import TokenFile
 
 ROUNDS = 4
@@ -116,20 +115,15 @@ def _mixed(values: UInt64[np.ndarray, "rows"], key: np.uint64) -> UInt64[np.ndar
 def iterate_stream(
     file: TokenFile, order: WindowOrder, *, start: Position
 ) -> Iterator[tuple[Position, StreamBatch]]:
-    """Yield batches without end, each with the position after it, where a resumed run starts."""
-    epoch, first = start.epoch, start.batch
-    while True:
-        batches = order.batches(epoch)
-        if first > batches:
-            raise RunError(
-                f"cannot continue at batch {first} of epoch {epoch}, which has {batches} batches: "
-                "the text, the context or the batch size has changed"
-            )
-        for number in range(first, batches):
-            done = number + 1 == batches
-            after = Position(epoch + 1, 0) if done else Position(epoch, number + 1)
-            yield after, read_batch(file, order.starts(epoch, number), context=order.context)
-        epoch, first = epoch + 1, 0
+    """Yield batches of windows of a text without end."""
+
+    def epoch_of(number: int) -> Epoch[StreamBatch]:
+        def make(batch: int) -> StreamBatch:
+            return read_batch(file, order.starts(number, batch), context=order.context)
+
+        return Epoch(order.batches(number), make)
+
+    return endless(epoch_of, start=start)
 
 
 def all_windows(

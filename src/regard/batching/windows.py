@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from regard.base.shapes import Float, Tensor
-from regard.batching.order import BatchOrder, Position
+from regard.batching.order import BatchOrder, Position, iterate_rows
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,16 @@ class WindowBatch:
 def iterate_windows(
     windows: WindowBatch, *, batch_size: int, seed: int, start: Position
 ) -> Iterator[tuple[Position, WindowBatch]]:
-    """Yield batches without end, each with the position after it, where a resumed run starts."""
+    """Yield batches of windows without end, in an order that depends on the seed."""
     time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
     order = BatchOrder(
         [(time, horizon)] * len(windows.inputs),
         token_budget=batch_size * (time + horizon),
         seed=seed,
     )
-    epoch, first = start.epoch, start.batch
-    while True:
-        batches = order.batches(epoch)
-        for number in range(first, len(batches)):
-            done = number + 1 == len(batches)
-            rows = torch.tensor(batches[number])
-            yield (
-                Position(epoch + 1, 0) if done else Position(epoch, number + 1),
-                WindowBatch(windows.inputs[rows], windows.expected[rows]),
-            )
-        epoch, first = epoch + 1, 0
+
+    def collate(chosen: Sequence[int]) -> WindowBatch:
+        rows = torch.tensor(chosen)
+        return WindowBatch(windows.inputs[rows], windows.expected[rows])
+
+    return iterate_rows(order, collate, start=start)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, print_json
 
 
@@ -28,26 +27,20 @@ def corpus(
 
     Example: regard corpus grammar --pair en-de --size 20000 --max-words 60 --seed 1 --out data
     """
-    from regard.corpora.grammar import write_corpus
-    from regard.settings.recipe import require_known
+    from regard import api
 
-    require_known(name, ["grammar"], what="corpus")
-    require_known(words, ["full", "small"], what="vocabulary")
-    if min_words > max_words:
-        raise SettingsError(f"--min-words ({min_words}) must not exceed --max-words ({max_words}).")
-    write_corpus(
-        out,
+    found = api.corpus(
+        name,
         pair=pair,
         size=size,
         valid_size=valid_size,
         test_size=test_size,
-        min_words=min_words,
-        max_words=max_words,
-        words="full" if words == "full" else "small",
+        words=words,
+        length=(min_words, max_words),
         seed=seed,
-    )
-    files = sorted(path.name for path in out.iterdir())
+        out=out,
+    ).to_dict()
     if json:
-        print_json({"folder": str(out), "files": files})
+        print_json(found)
     else:
-        typer.echo(f"Wrote {', '.join(files)} to {out}")
+        typer.echo(f"Wrote {', '.join(found['files'])} to {out}")

@@ -35,20 +35,17 @@ def forecast(
 
     Example: regard forecast prices.csv --column close --window 30
     """
-    from regard.runs.display import ConsoleDisplay
-    from regard.tasks.forecasting.data import recipe_for
-    from regard.tasks.forecasting.training import train
+    from regard import api
 
-    folder = out or Path("runs") / f"forecast-{file.stem}"
-    recipe = recipe_for(
+    trained = api.forecast(
         file,
         column=column,
         window=window,
         horizon=horizon,
         attention=attention,
-        overrides=overrides or [],
+        out=out or Path("runs") / f"forecast-{file.stem}",
+        set=overrides or [],
     )
-    trained = train(recipe, folder, title=file.name, display=ConsoleDisplay())
     next_values = trained.upcoming()
     if json:
         print_json(

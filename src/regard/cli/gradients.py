@@ -31,8 +31,8 @@ def gradients(
     """
     from rich.console import Console
 
-    from regard.cli.display import counting
     from regard.pictures.studies import draw_gradients
+    from regard.runs.display import counting
     from regard.studies.gradients import measure
 
     with counting(Console(stderr=True), steps) as told:

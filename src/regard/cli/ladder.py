@@ -29,7 +29,7 @@ def ladder(
     import torch
     from rich.console import Console
 
-    from regard.cli.display import counting
+    from regard.runs.display import counting
     from regard.studies.ladder import RecallTask, climb
 
     task = RecallTask()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.base.errors import SettingsError
-from regard.cli.translate_options import EngineChoice, EngineOption, Threads, Verbose
+from regard.cli.translate import EngineChoice, EngineOption, Threads, Verbose
 from regard.serving.limits import ServerSettings
 from regard.settings.recipe import validate
 
@@ -62,7 +62,7 @@ def serve(
     ] = DEFAULTS.queue,
     seconds: Annotated[
         float, typer.Option(help="Most seconds for one request; then 503.", min=0.1)
-    ] = DEFAULTS.seconds,
+    ] = DEFAULTS.deadline_seconds,
     max_characters: Annotated[
         int, typer.Option(help="Most characters of one request.", min=1)
     ] = DEFAULTS.max_characters,
@@ -93,7 +93,7 @@ def serve(
             "batch_sentences": 1 if one_at_a_time else batch_sentences,
             "wait_ms": 0.0 if one_at_a_time else wait_ms,
             "queue": queue,
-            "seconds": seconds,
+            "deadline_seconds": seconds,
             "max_characters": max_characters,
         },
         ServerSettings,

@@ -25,10 +25,10 @@ def train(
 
     Example: regard train seq2seq-attention --set data.train=[train.en,train.de] --out runs/mine
     """
-    from regard import tasks
+    from regard.tasks import train as train_recipe
 
     try:
-        trained = tasks.train(recipe, out=out, set=overrides or [], resume=resume)
+        trained = train_recipe(recipe, out=out, set=overrides or [], resume=resume)
     except KeyboardInterrupt:
         typer.echo("Interrupted. Give the same command with --resume to continue.", err=True)
         raise typer.Exit(130) from None

@@ -2,14 +2,241 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from regard.base.errors import RegardError, SettingsError
-from regard.cli import translate_options as options
+from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, RunFolder
+
+FILES, SEARCH, WORDS, SAMPLING, LENGTH, ENGINE = (
+    "Files",
+    "Search",
+    "Words",
+    "Sampling",
+    "Length and repetition",
+    "Engine",
+)
+
+
+class Split(StrEnum):
+    """When a text is split into sentences."""
+
+    never = "never"
+    long = "long"
+    always = "always"
+
+
+class EngineChoice(StrEnum):
+    """What computes the translations."""
+
+    auto = "auto"
+    torch = "torch"
+    ctranslate2 = "ctranslate2"
+
+
+class QuantizationChoice(StrEnum):
+    """How coarsely weights are stored."""
+
+    int8 = "int8"
+    int16 = "int16"
+    float16 = "float16"
+    bfloat16 = "bfloat16"
+
+
+Input = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        rich_help_panel=FILES,
+        help="File to translate: one sentence a line, or a document by its ending "
+        "(.tsv .jsonl .tmx .po .xlf .srt .html).",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        rich_help_panel=FILES,
+        help="File for the translations; stopped in the middle, the same command goes on.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        rich_help_panel=FILES,
+        help="lines, text (paragraphs), tsv, jsonl, tmx, po, xliff, srt or html.",
+    ),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="NAME|NUMBER",
+        rich_help_panel=FILES,
+        help="Column of a TSV file, by its number from 1 or its name in the first line.",
+    ),
+]
+FieldName = Annotated[
+    str | None,
+    typer.Option(
+        "--field", metavar="NAME", rich_help_panel=FILES, help="Field of JSON lines, as text or a.b"
+    ),
+]
+Splitting = Annotated[
+    Split | None,
+    typer.Option(
+        "--split",
+        rich_help_panel=FILES,
+        help="Split into sentences: always (documents), only long lines (line files), never.",
+    ),
+]
+SourceLanguage = Annotated[
+    str,
+    typer.Option(
+        "--source-language", metavar="CODE", rich_help_panel=FILES, help="As en; for splitting."
+    ),
+]
+TargetLanguage = Annotated[
+    str,
+    typer.Option(
+        "--target-language", metavar="CODE", rich_help_panel=FILES, help="As de; for TMX, XLIFF."
+    ),
+]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        "--window", min=1, rich_help_panel=FILES, help="Lines that are sorted and saved together."
+    ),
+]
+Align = Annotated[
+    Path | None,
+    typer.Option("--align", rich_help_panel=FILES, help="File for word alignments, as 0-0 1-2."),
+]
+Beam = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=SEARCH, help="Width of the search; 1 = greedy."),
+]
+NBest = Annotated[
+    int, typer.Option(min=1, rich_help_panel=SEARCH, help="Translations of each sentence.")
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(min=0, rich_help_panel=SEARCH, help="Higher prefers longer translations."),
+]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown", rich_help_panel=WORDS, help="Copy source words for unknown ones."
+    ),
+]
+CopyVerbatim = Annotated[
+    bool,
+    typer.Option(
+        "--copy-verbatim",
+        rich_help_panel=WORDS,
+        help="Placeholders, URLs and numbers must stand in the translation.",
+    ),
+]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        rich_help_panel=SEARCH,
+        help="Change any setting of the search, as decoding.coverage_penalty=0.2.",
+    ),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(rich_help_panel=WORDS, help="What the translation begins with."),
+]
+Must = Annotated[
+    list[str] | None,
+    typer.Option("--must", rich_help_panel=WORDS, help="Word or phrase that must appear."),
+]
+MustNot = Annotated[
+    list[str] | None,
+    typer.Option("--must-not", rich_help_panel=WORDS, help="Word or phrase that must not appear."),
+]
+Terminology = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=WORDS,
+        help="File of terms, source and target separated by a tab, to be used where they occur.",
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option("--sample", rich_help_panel=SAMPLING, help="Draw translations at random."),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=SAMPLING, help="Below 1 more cautious, above 1 more daring."),
+]
+TopK = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=SAMPLING, help="Only the K best symbols.")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=SAMPLING, help="Only the best symbols, up to this probability."),
+]
+Seed = Annotated[int | None, typer.Option(rich_help_panel=SAMPLING, help="Seed of the drawing.")]
+NoRepeat = Annotated[
+    int | None,
+    typer.Option(
+        "--no-repeat-ngram",
+        min=0,
+        rich_help_panel=LENGTH,
+        help="No run of so many symbols may come twice.",
+    ),
+]
+MinLength = Annotated[
+    int | None, typer.Option(min=0, rich_help_panel=LENGTH, help="Fewest symbols.")
+]
+MaxLength = Annotated[int | None, typer.Option(min=1, rich_help_panel=LENGTH, help="Most symbols.")]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option("--engine", rich_help_panel=ENGINE, help="What computes the translations."),
+]
+Quantization = Annotated[
+    QuantizationChoice | None,
+    typer.Option(rich_help_panel=ENGINE, help="Coarser weights: faster, a little worse."),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=ENGINE, help="Most threads to use.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", rich_help_panel=ENGINE, help="Say what was chosen and why.")
+]
+
+
+def search_changes(overrides: Sequence[str], *, sample: bool, **flags: Any) -> dict[str, Any]:
+    """Return the settings of decoding that the flags and `--set decoding.key=value` change."""
+    from regard.settings.recipe import parse_value
+
+    # Zero is a value: only what was not given is left out.
+    changes = {
+        name: value for name, value in flags.items() if value is not None and value is not False
+    }
+    if sample:
+        changes["method"] = "sample"
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        room, _, name = key.strip().partition(".")
+        if not equals or room != "decoding" or not name:
+            raise SettingsError(
+                f"--set {override!r}: only settings of the search can be changed here, as "
+                "decoding.beam=8."
+            )
+        changes[name] = parse_value(value.strip())
+    return changes
 
 
 def translate(
@@ -17,39 +244,39 @@ def translate(
     text: Annotated[
         str | None, typer.Argument(help="Text to translate; standard input if left out.")
     ] = None,
-    source: options.Input = None,
-    output: options.Output = None,
-    format_name: options.Format = None,
-    column: options.Column = None,
-    field: options.FieldName = None,
-    split: options.Splitting = None,
-    source_language: options.SourceLanguage = "",
-    target_language: options.TargetLanguage = "",
-    window: options.Window = None,
-    align: options.Align = None,
+    source: Input = None,
+    output: Output = None,
+    format_name: Format = None,
+    column: Column = None,
+    field: FieldName = None,
+    split: Splitting = None,
+    source_language: SourceLanguage = "",
+    target_language: TargetLanguage = "",
+    window: Window = None,
+    align: Align = None,
     json: AsJson = False,
-    beam: options.Beam = None,
-    n_best: options.NBest = 1,
-    length_penalty: options.LengthPenalty = None,
-    replace_unknown: options.ReplaceUnknown = False,
-    copy_verbatim: options.CopyVerbatim = False,
-    overrides: options.SearchSettings = None,
-    prefix: options.Prefix = "",
-    must: options.Must = None,
-    must_not: options.MustNot = None,
-    terminology: options.Terminology = None,
-    sample: options.Sample = False,
-    temperature: options.Temperature = None,
-    top_k: options.TopK = None,
-    top_p: options.TopP = None,
-    seed: options.Seed = None,
-    no_repeat_ngram: options.NoRepeat = None,
-    min_length: options.MinLength = None,
-    max_length: options.MaxLength = None,
-    engine: options.EngineOption = options.EngineChoice.auto,
-    quantization: options.Quantization = None,
-    threads: options.Threads = None,
-    verbose: options.Verbose = False,
+    beam: Beam = None,
+    n_best: NBest = 1,
+    length_penalty: LengthPenalty = None,
+    replace_unknown: ReplaceUnknown = False,
+    copy_verbatim: CopyVerbatim = False,
+    overrides: SearchSettings = None,
+    prefix: Prefix = "",
+    must: Must = None,
+    must_not: MustNot = None,
+    terminology: Terminology = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    no_repeat_ngram: NoRepeat = None,
+    min_length: MinLength = None,
+    max_length: MaxLength = None,
+    engine: EngineOption = EngineChoice.auto,
+    quantization: Quantization = None,
+    threads: Threads = None,
+    verbose: Verbose = False,
 ) -> None:
     """Translate with a trained run.
 
@@ -57,74 +284,66 @@ def translate(
 
     Example: regard translate runs/demo/attention --input big.txt --output out.txt
     """
-    from regard.cli.translate_files import FileOptions, translate_input
-    from regard.cli.translate_model import ready_model, translate_text
     from regard.corpora.formats.document import Languages
-    from regard.tasks.translation.constraints import Terminology, read_terms
+    from regard.documents import translation
+    from regard.runs.display import ConsoleDisplay
+    from regard.tasks.translation import constraints
 
     if text is not None and source is not None:
         raise SettingsError("Give either TEXT or --input, not both.")
-    for path in (output, align):
-        _check_writable(path, source)
-    changes = options.search_changes(
-        overrides or [],
-        sample=sample,
-        beam=beam,
-        length_penalty=length_penalty,
-        replace_unknown=replace_unknown,
-        copy_verbatim=copy_verbatim,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        no_repeat_ngram=no_repeat_ngram,
-        min_length=min_length,
-        max_length=max_length,
+    files = translation.FileOptions(
+        source=source,
+        output=output,
+        align=align,
+        json=json,
+        format_name=format_name,
+        column=column,
+        field=field,
+        split=None if split is None else split.value,
+        languages=Languages(source_language, target_language),
+        window=window,
     )
-    model = ready_model(
-        run,
-        changes,
-        wishes=Terminology(
+    files.check()
+    search = translation.SearchOptions(
+        changes=search_changes(
+            overrides or [],
+            sample=sample,
+            beam=beam,
+            length_penalty=length_penalty,
+            replace_unknown=replace_unknown,
+            copy_verbatim=copy_verbatim,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            no_repeat_ngram=no_repeat_ngram,
+            min_length=min_length,
+            max_length=max_length,
+        ),
+        n_best=n_best,
+        terminology=constraints.Terminology(
             prefix=prefix,
             required=tuple(must or ()),
             forbidden=tuple(must_not or ()),
-            terms=read_terms(terminology) if terminology else None,
+            terms=constraints.read_terms(terminology) if terminology else None,
         ),
-        n_best=n_best,
-        engine=engine,
-        quantization=quantization,
+        engine=engine.value,
+        quantization=None if quantization is None else quantization.value,
         threads=threads,
-        verbose=verbose,
-        measure=text is None,
     )
-    if align is not None and not model.attends:
-        raise RegardError(f"The model of {run} has no attention to align by.")
+    model = translation.prepare_translator(
+        run, search, measure=text is None, report=_say if verbose else None
+    )
     if text is not None:
-        translate_text(model, text.splitlines() or [""], output=output, align=align, json=json)
-        return
-    translate_input(
-        model,
-        FileOptions(
-            source=source,
-            output=output,
-            align=align,
-            json=json,
-            format_name=format_name,
-            column=column,
-            field=field,
-            split=split,
-            languages=Languages(source_language, target_language),
-            window=window,
-        ),
-    )
+        translation.translate_text(model, text.splitlines() or [""], files, write=_print)
+    else:
+        translation.translate_input(model, files, write=_print, display=ConsoleDisplay())
 
 
-def _check_writable(path: Path | None, source: Path | None) -> None:
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise SettingsError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise SettingsError(f"Cannot write {path}: it is a folder.")
-    if source is not None and source.exists() and path.exists() and path.samefile(source):
-        raise SettingsError(f"Cannot write {path}: it is the input. Choose another name.")
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+
+
+def _print(text: str) -> None:
+    typer.echo(text, nl=False)
+    sys.stdout.flush()

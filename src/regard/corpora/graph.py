@@ -7,7 +7,6 @@ in a directed one the target hears from the source. A node without edges hears o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.base.errors import DataError, SettingsError
+from regard.base.files import fingerprint
 
 UNLABELLED = -1
 EDGE_TYPES = ("given", "reversed", "self-loop")
@@ -91,13 +91,10 @@ class Graph:
 
     def fingerprint(self) -> str:
         """Return a short digest that tells one graph, with its split, from another."""
-        digest = hashlib.blake2b(digest_size=16)
         parts = [self.features.starts, self.features.columns, self.labels, self.pairs]
         parts += [self.split.train, self.split.valid, self.split.test] if self.split else []
-        for part in parts:
-            digest.update(np.ascontiguousarray(part, dtype=np.int64).tobytes())
-        digest.update(np.ascontiguousarray(self.features.values, dtype=np.float32).tobytes())
-        return digest.hexdigest()
+        whole = [np.asarray(part, dtype=np.int64) for part in parts]
+        return fingerprint([*whole, np.asarray(self.features.values, dtype=np.float32)])
 
 
 @dataclass(frozen=True, eq=False)

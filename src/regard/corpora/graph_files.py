@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.base.errors import DataError, SettingsError
+from regard.base.files import whole_file
 from regard.corpora.graph import FeatureMatrix, Graph, Split, checked, class_numbers
 from regard.corpora.lines import read_lines
 
@@ -62,19 +63,20 @@ def write_npz(graph: Graph, path: Path) -> None:
     """Write a graph so that `read_npz` returns it."""
     split = graph.split
     parts = (split.train, split.valid, split.test) if split else ()
-    np.savez_compressed(
-        path,
-        allow_pickle=False,
-        x_data=graph.features.values,
-        x_indices=graph.features.columns,
-        x_indptr=graph.features.starts,
-        x_shape=np.array([graph.nodes, graph.features.width]),
-        y=graph.labels,
-        edges=graph.pairs,
-        classes=np.array(graph.classes),
-        **dict(zip(PARTS, parts, strict=False)),
-        **({} if graph.names is None else {"names": np.array(graph.names)}),
-    )
+    with whole_file(path) as file:
+        np.savez_compressed(
+            file,
+            allow_pickle=False,
+            x_data=graph.features.values,
+            x_indices=graph.features.columns,
+            x_indptr=graph.features.starts,
+            x_shape=np.array([graph.nodes, graph.features.width]),
+            y=graph.labels,
+            edges=graph.pairs,
+            classes=np.array(graph.classes),
+            **dict(zip(PARTS, parts, strict=False)),
+            **({} if graph.names is None else {"names": np.array(graph.names)}),
+        )
 
 
 def read_tables(edges: Path, *, features: Path, labels: Path) -> Graph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import stat
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.base.errors import DataError
+from regard.base.files import Fingerprint
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -176,7 +176,7 @@ class LineStream:
     def _start(self) -> None:
         self._lines = 0
         self._offset = 0
-        self._digest = hashlib.blake2b(digest_size=16)
+        self._digest = Fingerprint()
 
     def window(self, lines: int) -> list[Line]:
         """Return the next lines, fewer if they are long or the end is near; none at the end."""
@@ -196,7 +196,7 @@ class LineStream:
     @property
     def position(self) -> Position:
         """How far the reading is."""
-        return Position(self._lines, self._offset, self._digest.hexdigest())
+        return Position(self._lines, self._offset, self._digest.value)
 
     @property
     def share(self) -> float | None:
@@ -228,7 +228,7 @@ class LineStream:
             if not block:
                 return False
             self._offset += len(block)
-            self._digest.update(block)
+            self._digest.add(block)
         self._lines = position.lines
         return self.position == position
 
@@ -242,7 +242,7 @@ class LineStream:
                 remedy="Is this a text file? It should hold one sentence a line.",
             )
         self._offset += len(raw)
-        self._digest.update(raw)
+        self._digest.add(raw)
         text = raw.removesuffix(b"\n")
         if text != raw:
             text = text.removesuffix(b"\r")

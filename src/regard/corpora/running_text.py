@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from regard.base.errors import DataError, RunError
+from regard.base.files import Fingerprint, whole_file, write_json
 from regard.corpora.lines import stream_lines
 
 CHUNK = 1 << 20  # characters
@@ -51,12 +51,12 @@ def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
 
 def measure(chunks: Iterable[str]) -> TextMeasure:
     """Return the length and the digest of a text."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = Fingerprint()
     characters = 0
     for chunk in chunks:
         characters += len(chunk)
-        digest.update(chunk.encode())
-    return TextMeasure(characters, digest.hexdigest())
+        digest.add(chunk)
+    return TextMeasure(characters, digest.value)
 
 
 def between(chunks: Iterable[str], first: int, last: int) -> Iterator[str]:
@@ -116,7 +116,7 @@ def write_tokens(
     width = 2 if vocab <= 1 << 16 else 4
     tokens = characters = size = 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with whole_file(path) as file:
         for text in texts:
             ids = np.array(encode(text), dtype=_type_of(width))
             file.write(ids.tobytes())
@@ -125,9 +125,7 @@ def write_tokens(
             size += len(text.encode())
     found = TokenFile(path, tokens, characters, size, width, digest)
     record = {name: value for name, value in asdict(found).items() if name != "path"}
-    temporary = path.with_name(f".{path.name}.json.writing")
-    temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    temporary.replace(_record_of(path))
+    write_json(_record_of(path), record, indent=None)
     return found
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from regard.base.errors import RunError
+from regard.base.files import write_json
 from regard.corpora.formats.document import Document, Segment
 from regard.corpora.lines import Line, LineStream, Position
 from regard.documents.segments import (
@@ -26,6 +27,7 @@ from regard.documents.segments import (
     located,
     translate_segments,
 )
+from regard.runs.display import Watcher
 
 VERSION = 1
 
@@ -110,12 +112,7 @@ class PartFiles:
             "position": asdict(position),
             "sizes": [file.tell() for file in self._files],
         }
-        temporary = self.journal.with_name(f"{self.journal.name}.writing")
-        with temporary.open("w", encoding="utf-8") as journal:
-            json.dump(record, journal, ensure_ascii=False, indent=1)
-            journal.flush()
-            os.fsync(journal.fileno())
-        temporary.replace(self.journal)
+        write_json(self.journal, record)
 
     def finish(self) -> None:
         """Give the outputs their names; they are complete."""
@@ -169,15 +166,6 @@ class Sink(Protocol):
 
     def commit(self, position: Position) -> None:
         """Hear that everything up to this position of the input has been written."""
-        ...
-
-
-@runtime_checkable
-class Watcher(Protocol):
-    """Somebody who wants to see how far the work is."""
-
-    def moved(self, lines: int, share: float | None) -> None:
-        """Hear how many lines are done, and what share of the input if that is known."""
         ...
 
 
@@ -304,3 +292,35 @@ def _reporter(watcher: Watcher | None, start: Mark, end: Mark) -> Callable[[floa
             watcher.moved(start.lines + int(part * (end.lines - start.lines)), share)
 
     return done
+
+
+Write = Callable[[str], None]
+
+
+class StandardOutput:
+    """Prints translations as they come; alignments go into a file that grows with them."""
+
+    def __init__(self, write: Write, others: Sequence[Path]):
+        self._write = write
+        self._files = PartFiles(others, terms={}) if others else None
+
+    def __enter__(self) -> StandardOutput:
+        if self._files is not None:
+            self._files.__enter__()
+            self._files.restart()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._files is not None:
+            if kind is None:
+                self._files.finish()
+            self._files.__exit__(kind, error, traceback)
+
+    def write(self, texts: Sequence[str]) -> None:
+        """Print the first text, and write the others."""
+        self._write(texts[0])
+        if self._files is not None:
+            self._files.write(texts[1:])
+
+    def commit(self, position: Position) -> None:
+        """Do nothing: what was printed cannot be taken back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
 from regard.base.errors import DataError
+from regard.base.files import fingerprint
 from regard.corpora.formats.document import Document, Segment
 from regard.corpora.formats.inline import AlignedWord, place_tags
 from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.runs.run import RECIPE, Run
-from regard.scoring.alignment import Links
+from regard.scoring.alignment import Links, format_links
 from regard.tasks.translation.model import LoadedTranslator, SentenceTooLongError
 from regard.tasks.translation.results import Translation
 from regard.text.sentences import Sentence, join_sentences, split_sentences
@@ -265,11 +265,19 @@ def needs_alignment(document: Document, model: LoadedTranslator) -> bool:
 
 def run_fingerprint(folder: Path) -> str:
     """Return a digest of all that makes a run translate as it does: recipe, words and weights."""
-    digest = hashlib.blake2b(digest_size=16)
     weights = Run.open(folder).weights()
     files = [folder / RECIPE, *sorted(folder.glob("source.*")), *sorted(folder.glob("target.*"))]
-    for file in (*files, *sorted(weights.glob("model*"))):
-        with file.open("rb") as content:
-            while block := content.read(BLOCK):
-                digest.update(block)
-    return digest.hexdigest()
+    return fingerprint([*files, *sorted(weights.glob("model*"))])
+
+
+def shown_lines(translation: Translation, n_best: int) -> str:
+    """Return the lines of one sentence; n-best lists carry their scores, as `score ||| text`."""
+    if n_best == 1:
+        return translation.text
+    every = (translation, *translation.alternatives)
+    return "\n".join(f"{each.score:.4f} ||| {each.text}" for each in every)
+
+
+def alignment_line(translation: Translation) -> str:
+    """Return the word alignment of a translation, empty if nothing is known."""
+    return format_links(translation.attention.links()) if translation.attention else ""

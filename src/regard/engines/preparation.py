@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from regard.base.files import Fingerprint, write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, wait_key
@@ -50,13 +49,13 @@ def engine_folder(run: Path, quantization: Quantization | None = None) -> Path:
 
 def fingerprint(translator: TranslatorParts) -> str:
     """Return a digest of weights and vocabularies: if it is the same, so is the conversion."""
-    digest = hashlib.blake2b(digest_size=16)
+    found = Fingerprint()
     for name, parameter in translator.model.named_parameters():
-        digest.update(name.encode())
-        digest.update(parameter.detach().cpu().contiguous().numpy().data)
+        found.add(name)
+        found.add(parameter.detach().cpu().numpy())
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
-        digest.update("\n".join(token_names(tokenizer)).encode())
-    return digest.hexdigest()
+        found.add("\n".join(token_names(tokenizer)))
+    return found.value
 
 
 @contextmanager
@@ -117,12 +116,9 @@ def remember(run: Path | None, name: str, key: str, value: dict[str, Any]) -> No
     if run is None:
         return
     path = run / ENGINES / name
-    temporary = path.with_name(f".{name}.{os.getpid()}.writing")
-    text = json.dumps({**remembered(run, name), key: value}, indent=1) + "\n"
     try:
         path.parent.mkdir(exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_json(path, {**remembered(run, name), key: value})
     except OSError:
         return
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import SettingsError
+from regard.base.files import whole_file
 from regard.base.protocols import Tokenizer
 from regard.exchange.ctranslate2 import Quantization, shares_model, write_ctranslate2
 from regard.models.translator import Translator
@@ -75,18 +76,18 @@ def write_argos(
 
 
 def _write_zip(path: Path, name: str, model: Path, texts: dict[str, str]) -> None:
-    """Write the zip under a temporary name first, so that it is complete or not there."""
-    writing = path.with_name(f".{path.name}.writing")
+    """Write the zip, complete or not at all."""
     try:
-        with zipfile.ZipFile(writing, "w", zipfile.ZIP_DEFLATED) as package:
+        with (
+            whole_file(path) as writing,
+            zipfile.ZipFile(writing, "w", zipfile.ZIP_DEFLATED) as package,
+        ):
             for file, text in texts.items():
                 package.writestr(f"{name}/{file}", text)
             package.write(model / "sentencepiece.model", f"{name}/sentencepiece.model")
             for file in INSIDE:
                 package.write(model / file, f"{name}/model/{file}")
-        writing.replace(path)
     except OSError as error:
-        writing.unlink(missing_ok=True)
         raise SettingsError(f"Cannot write {path}: {error.strerror}.") from error
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +17,7 @@ from torch import nn
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import RelativePositions
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import whole_folder, write_file, write_json
 from regard.base.protocols import Tokenizer
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS
@@ -280,14 +279,15 @@ def write_ctranslate2(
     spec.register_target_vocabulary(token_names(target_tokenizer))
     spec.validate()
     spec.optimize(quantization)
+    require_replaceable(folder)
     with whole_folder(folder) as writing:
         spec.save(str(writing))
         copy_tokenizers(writing, source_tokenizer, target_tokenizer)
         if shortlist is not None:
             text = "".join(line + "\n" for line in shortlist)
-            (writing / SHORTLIST).write_text(text, encoding="utf-8", newline="\n")
+            write_file(writing / SHORTLIST, text)
         page = export_page(source_tokenizer, target_tokenizer, shortlist=shortlist is not None)
-        (writing / "README.md").write_text(page, encoding="utf-8")
+        write_file(writing / "README.md", page)
         write_export_record(
             writing,
             {
@@ -326,11 +326,11 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
 def copy_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
     """Write the tokenizers' own files: one `sentencepiece.model` if both languages share it."""
     if isinstance(source, SentencePieceTokenizer) and shares_model(source, target):
-        (folder / "sentencepiece.model").write_bytes(source.model)
+        write_file(folder / "sentencepiece.model", source.model)
         return
     for name, tokenizer in (("source", source), ("target", target)):
         if isinstance(tokenizer, SentencePieceTokenizer):
-            (folder / f"{name}.model").write_bytes(tokenizer.model)
+            write_file(folder / f"{name}.model", tokenizer.model)
 
 
 def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
@@ -344,8 +344,7 @@ def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
 
 def write_export_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write what is known of an export beside it."""
-    text = json.dumps(dict(record), indent=1, ensure_ascii=False) + "\n"
-    (folder / RECORD).write_text(text, encoding="utf-8")
+    write_json(folder / RECORD, dict(record))
 
 
 def read_export_record(folder: Path) -> dict[str, Any]:
@@ -366,23 +365,3 @@ def require_replaceable(folder: Path) -> None:
             f"{folder} is not empty and holds no earlier export; choose another folder with "
             "--output."
         )
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder to write into, which takes its name, and another's place, when it is whole."""
-    require_replaceable(folder)
-    writing = folder.with_name(f".{folder.name}.writing")
-    old = folder.with_name(f".{folder.name}.old")
-    for left_over in (writing, old):
-        shutil.rmtree(left_over, ignore_errors=True)
-    writing.mkdir(parents=True)
-    try:
-        yield writing
-    except BaseException:
-        shutil.rmtree(writing, ignore_errors=True)
-        raise
-    if folder.exists():
-        folder.rename(old)
-    writing.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import write_json
 from regard.base.shapes import Tensor
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.settings.models import CausalTransformerSettings
@@ -84,7 +85,7 @@ def write_gpt2(found: Gpt2, folder: Path) -> None:
     """Write a model so that `transformers` loads it."""
     config = config_of(found)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / CONFIG, config)
     tensors = {}
     for name, parameter in found.model.named_parameters():
         theirs = name_of(name)

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from regard.base.errors import RegardError
+from regard.base.files import whole_file
 from regard.base.shapes import Tensor
 
 
@@ -209,7 +210,7 @@ class Trace:
         labels = {f"labels.{axis}": np.array(list(names)) for axis, names in self.labels.items()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
+            with whole_file(path) as file:
                 np.savez(file, allow_pickle=False, **arrays, **labels)
         except OSError as error:
             raise RegardError(f"{path}: cannot be written ({error.strerror}).") from error

@@ -20,6 +20,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
+from regard.base.files import write_file
 from regard.pictures.labels import (
     OWN_FAMILY,
     UnreadableScriptWarning,
@@ -34,7 +35,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file, making its folder where it is missing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        write_file(path, content)
     except OSError as error:
         raise RegardError(f"{path}: cannot be written ({error.strerror}).") from error
 

@@ -1,10 +1,10 @@
-"""What is shown while a run trains: a live line on a terminal, plain lines in a log."""
+"""What is shown while long work goes on: a live line on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Timer
 from types import TracebackType
@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 
 from regard.training.loop import Limits
@@ -116,6 +118,15 @@ class QuietDisplay(TrainingDisplay):
 
 
 @runtime_checkable
+class Watcher(Protocol):
+    """Is told how far a long translation is."""
+
+    def moved(self, lines: int, share: float | None) -> None:
+        """Hear how many lines are done, and what share of the input if that is known."""
+        ...
+
+
+@runtime_checkable
 class Display(Protocol):
     """What a training is told to show: a console, a notebook, nothing."""
 
@@ -127,6 +138,10 @@ class Display(Protocol):
         self, limits: Limits, *, title: str, unit: str = "tokens", quiet: bool = False
     ) -> AbstractContextManager[Observer]:
         """Return an observer that is shown while entered; a quiet one leaves validations out."""
+        ...
+
+    def translating(self) -> AbstractContextManager[Watcher]:
+        """Return what is told how many lines are translated."""
         ...
 
     def note(self, line: str) -> None:
@@ -151,6 +166,10 @@ class ConsoleDisplay:
         kind = QuietDisplay if quiet else TrainingDisplay
         return kind(self.console, limits, title=title, unit=unit)
 
+    def translating(self) -> AbstractContextManager[Watcher]:
+        """Return a live line."""
+        return BulkDisplay(self.console)
+
     def note(self, line: str) -> None:
         """Print the line as it is."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -169,7 +188,16 @@ class SilentDisplay:
         """Return an observer of nothing."""
         return nullcontext(Observers([]))
 
+    def translating(self) -> AbstractContextManager[Watcher]:
+        """Return a watcher of nothing."""
+        return nullcontext(_Nobody())
+
     def note(self, line: str) -> None:
+        """Do nothing."""
+
+
+class _Nobody:
+    def moved(self, lines: int, share: float | None) -> None:
         """Do nothing."""
 
 
@@ -193,3 +221,56 @@ def waiting(console: Console, message: str) -> Iterator[None]:
         yield
     finally:
         notice.cancel()
+
+
+class BulkDisplay(LiveLine):
+    """Shows lines, lines a second, and the time that is left where the input's size is known."""
+
+    def __init__(self, console: Console):
+        super().__init__(console, "Translating")
+        self._start = self._last_line = time.monotonic()
+        self._first: tuple[int, float] | None = None
+
+    def moved(self, lines: int, share: float | None) -> None:
+        """Show how many lines are done."""
+        now = time.monotonic()
+        if self._first is None:  # a resumed work begins in the middle
+            self._first = (lines, share or 0.0)
+        facts = self._facts(lines, share, now - self._start)
+        self._bar.update(self._task, completed=share or 0.0, facts=facts)
+        if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._console.print(facts, highlight=False, soft_wrap=True)
+
+    def _facts(self, lines: int, share: float | None, seconds: float) -> str:
+        first_line, first_share = self._first or (0, 0.0)
+        speed = (lines - first_line) / seconds if seconds > 0 else 0.0
+        shown = f"{lines:,} lines  {speed:,.0f} lines/s"
+        if share is None or share <= first_share:
+            return shown
+        left = int(seconds * (1 - share) / (share - first_share))
+        return f"{shown}  {share:.1%}  ETA {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+
+
+@contextmanager
+def counting(console: Console, total: int) -> Iterator[Callable[[str, int], None]]:
+    """Yield a function to be told the name of a part and its step; each part has `total` steps."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(name: str, step: int) -> None:
+            if name not in tasks:
+                if not console.is_terminal:
+                    console.print(f"training {name} ...", highlight=False)
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=step)
+
+        yield told

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from regard.base.files import write_file
+
 KEPT = "examples.txt"
 EXAMPLES = 6
 # Long enough to be interesting, short enough for a screen.
@@ -20,7 +22,7 @@ def keep_examples(run: Path, sentences: Iterable[str]) -> None:
     """Keep the first sentences that are fit to be shown."""
     chosen = _fit(sentences)
     if chosen:
-        (run / KEPT).write_text("\n".join(chosen) + "\n", encoding="utf-8")
+        write_file(run / KEPT, "\n".join(chosen) + "\n")
 
 
 def kept_examples(run: Path) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from regard.base.errors import RegardError, RunError, SettingsError
+from regard.base.files import write_file
 from regard.base.protocols import Tokenizer
 from regard.settings.recipe import (
     AnyRecipe,
@@ -63,7 +64,7 @@ class Run:
         """Start a run in a new or empty folder; what is there is never overwritten."""
         cls.require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
+        write_file(folder / RECIPE, recipe_text(recipe))
         return cls(folder)
 
     def discard(self) -> None:
@@ -97,7 +98,7 @@ class Run:
 
     def rewrite(self, recipe: Recipe) -> None:
         """Record the recipe that a resumed training or a tuned search goes on with."""
-        (self.folder / RECIPE).write_text(recipe_text(recipe), encoding="utf-8")
+        write_file(self.folder / RECIPE, recipe_text(recipe))
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: what was trained, how it learned and what the test found."""

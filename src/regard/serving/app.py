@@ -1,10 +1,11 @@
-"""The application: routes, the page, and what stands around every request."""
+"""The application: all routes, the page and its files, and the answers to errors."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,11 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from regard import __version__
 from regard.base.errors import RegardError
-from regard.serving import api as own_api
-from regard.serving import app as api_page
-from regard.serving import libretranslate
+from regard.serving import api, libretranslate
 from regard.serving.errors import ApiError, user_mistake
 from regard.serving.limits import Keys, ServerSettings
-from regard.serving.middleware import INSIDE, Middleware
+from regard.serving.middleware import INTERNAL_ERROR, RequestMiddleware
 from regard.serving.models import ServedModel
 from regard.serving.state import Server, server_of
 
@@ -32,35 +30,35 @@ STYLE = Path(__file__).parent / "api_page.css"
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    """Return all routes with what they take."""
+    """Return a page that describes all routes and their fields."""
     return HTMLResponse(render(request.app.openapi()))
 
 
 @router.get("/docs.css")
 async def style() -> Response:
-    """Return how that page looks."""
+    """Return the style sheet of that page."""
     return FileResponse(STYLE, media_type="text/css")
 
 
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
-    """Return the figures in Prometheus' format."""
+    """Return the metrics in the text format of Prometheus."""
     return Response(server_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def render(api: dict[str, Any]) -> str:
+def render(description: dict[str, Any]) -> str:
     """Return an OpenAPI description as a page."""
-    title = escape(api["info"]["title"])
+    title = escape(description["info"]["title"])
     routes = "".join(
         _route(path, method.upper(), about)
-        for path, methods in api["paths"].items()
+        for path, methods in description["paths"].items()
         for method, about in methods.items()
     )
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}: API</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="stylesheet" href="/docs.css"></head><body><main>'
-        f"<h1>{title}: API</h1><p>{escape(api['info'].get('description', ''))} "
+        f"<h1>{title}: API</h1><p>{escape(description['info'].get('description', ''))} "
         'For programs: <a href="/openapi.json">openapi.json</a>.</p>'
         f"{routes}</main></body></html>"
     )
@@ -68,10 +66,10 @@ def render(api: dict[str, Any]) -> str:
 
 def _route(path: str, method: str, about: dict[str, Any]) -> str:
     heading = f"<h2><span>{escape(method)}</span> {escape(path)}</h2>"
-    said = f"<p><b>{escape(about['summary'])}.</b> {escape(about['description'])}</p>"
+    summary = f"<p><b>{escape(about['summary'])}.</b> {escape(about['description'])}</p>"
     content = about.get("requestBody", {}).get("content", {})
     if not content:
-        return f"<section>{heading}{said}</section>"
+        return f"<section>{heading}{summary}</section>"
     schema = next(iter(content.values()))["schema"]
     rows = "".join(
         f"<tr><td><code>{escape(name)}</code></td>"
@@ -81,7 +79,7 @@ def _route(path: str, method: str, about: dict[str, Any]) -> str:
     )
     forms = " or ".join(map(escape, content))
     return (
-        f"<section>{heading}{said}<p>Body: {forms}.</p><div class=wide><table>"
+        f"<section>{heading}{summary}<p>Body: {forms}.</p><div class=wide><table>"
         f"<tr><th>field</th><th>type</th><th>meaning</th></tr>{rows}</table></div></section>"
     )
 
@@ -99,9 +97,9 @@ def _kind(field: dict[str, Any]) -> str:
 
 
 PAGE = Path(__file__).parent / "page"
-# A browser asks whether a file has changed before it shows an old one: all must be of one version.
+# Browsers must check that a cached file is current: all files have to be of one version.
 FRESH = {"Cache-Control": "no-cache"}
-ROUTERS = (libretranslate.router, own_api.router, api_page.router)
+ROUTERS = (libretranslate.router, api.router, router)
 
 
 def create_app(
@@ -114,20 +112,20 @@ def create_app(
     server = Server.of(models, settings or ServerSettings.model_validate({}), keys)
     app = FastAPI(
         title="Regard",
-        version=__version__,
+        version=version("regard"),
         description="Translates, and shows what the model attends to.",
-        docs_url=None,  # it would load its scripts from elsewhere
+        docs_url=None,  # FastAPI's own page loads scripts from another server
         redoc_url=None,
-        lifespan=_working,
+        lifespan=_run_workers,
     )
     app.state.server = server
-    for router in ROUTERS:
-        app.include_router(router)
+    for each in ROUTERS:
+        app.include_router(each)
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_api_route("/favicon.ico", _no_icon, include_in_schema=False)
     app.mount("/static", _PageFiles(directory=PAGE, check_dir=False), name="static")
     for kind in (ApiError, RegardError, HTTPException):
-        app.add_exception_handler(kind, _refused)
+        app.add_exception_handler(kind, _error_response)
     if server.settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -136,24 +134,26 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["Retry-After"],
         )
-    paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
-    app.add_middleware(Middleware, metrics=server.metrics, routes=["/", "/openapi.json", *paths])
+    paths = [getattr(route, "path", "") for each in ROUTERS for route in each.routes]
+    app.add_middleware(
+        RequestMiddleware, metrics=server.metrics, routes=["/", "/openapi.json", *paths]
+    )
     return app
 
 
 @asynccontextmanager
-async def _working(app: FastAPI) -> AsyncIterator[None]:
-    """Let all models work while the application runs."""
+async def _run_workers(app: FastAPI) -> AsyncIterator[None]:
+    """Run all model workers as long as the application runs."""
     server: Server = app.state.server
-    for desk in server.desks:
-        desk.start()
+    for worker in server.workers:
+        worker.start()
     yield
-    for desk in server.desks:
-        await desk.stop()
+    for worker in server.workers:
+        await worker.stop()
 
 
 class _PageFiles(StaticFiles):
-    """The files that the page asks for."""
+    """The scripts, style sheets and images of the page."""
 
     def file_response(self, *args: Any, **options: Any) -> Response:
         """Return a file, or that it has not changed."""
@@ -170,16 +170,20 @@ async def _page() -> Response:
 
 
 async def _no_icon() -> Response:
-    """Spare browsers, which ask for an icon of themselves, an error."""
+    """Answer browsers that look for an icon here with no content."""
     return Response(status_code=204)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    """Answer every refusal in the same form, those of the router itself too."""
+async def _error_response(request: Request, error: Exception) -> Response:
+    """Return every error in the same form, including those of the router itself."""
     if isinstance(error, HTTPException):
         response = ApiError(error.status_code, f"{error.detail}: {request.url.path}").response()
         response.headers.update(error.headers or {})
         return response
     if isinstance(error, RegardError):
         error = user_mistake(error)
-    return error.response() if isinstance(error, ApiError) else ApiError(500, INSIDE).response()
+    return (
+        error.response()
+        if isinstance(error, ApiError)
+        else ApiError(500, INTERNAL_ERROR).response()
+    )

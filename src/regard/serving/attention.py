@@ -1,4 +1,4 @@
-"""What a view of attention is asked for, as a request carries it."""
+"""Attention requests: what they contain, and the answer that the page draws."""
 
 from __future__ import annotations
 
@@ -27,69 +27,68 @@ from regard.tasks.translation.results import forced_log_probabilities, with_sour
 
 
 class AttentionRequest(BaseModel):
-    """A sentence whose translation is to be seen from inside."""
+    """A sentence to translate, with the attention, steps and beam of its translation."""
 
     q: str = Field(description="a sentence")
     model: str | None = Field(None, description="name of a model, as /models lists them")
     prefix: str = Field("", description="text that the translation begins with")
     prefix_tokens: list[int] | None = Field(
-        None, description="the same as ids, exactly; the end mark may be the last of them"
+        None, description="the same as token ids; the last may be the end token"
     )
     beam: int | None = Field(None, ge=1, description="width of the search")
     top: int = Field(8, ge=0, le=50, description="alternatives at each step")
-    api_key: str = Field("", description="where the server wants one")
+    api_key: str = Field("", description="where the server requires one")
 
 
-class Task(NamedTuple):
-    """A question in the symbols of a model."""
+class EncodedRequest(NamedTuple):
+    """An attention request in the tokens of a model."""
 
     text: str
     source: list[int]
     settings: DecodingSettings
     constraints: Constraints
     ended: bool
-    """Whether the whole translation was given, end mark included."""
+    """Whether the prefix is a complete translation, end token included."""
     top: int
 
 
-def read_task(
-    translator: LoadedTranslator, question: AttentionRequest, *, view_symbols: int, max_beam: int
-) -> Task:
-    """Return what is to be done, or say why it cannot be."""
-    text = " ".join(question.q.split())
+def encode_request(
+    translator: LoadedTranslator, request: AttentionRequest, *, max_tokens: int, max_beam: int
+) -> EncodedRequest:
+    """Return the request in tokens, or refuse one that the model cannot answer."""
+    text = " ".join(request.q.split())
     if not text:
         raise bad_request("There is nothing to look at: q is empty.")
     source = translator.source_tokenizer.encode(text)
-    if len(source) > view_symbols:
+    if len(source) > max_tokens:
         raise ApiError(
             413,
-            f"The sentence has {len(source)} symbols; attention is shown for at most "
-            f"{view_symbols}.",
+            f"The sentence has {len(source)} tokens; attention is shown for at most {max_tokens}.",
         )
-    if question.beam is not None and question.beam > max_beam:
-        raise bad_request(f"beam ({question.beam}) must not exceed {max_beam}.")
-    given = question.prefix_tokens
+    if request.beam is not None and request.beam > max_beam:
+        raise bad_request(f"beam ({request.beam}) must not exceed {max_beam}.")
+    given = request.prefix_tokens
     ended = given is not None and given[-1:] == [END]
-    settings = _settings(translator, question.beam)
-    wishes = TextConstraints(prefix=question.prefix if given is None else "")
-    found = translator.all_constraints([Sentence(text, source, wishes)], settings)
+    settings = _settings(translator, request.beam)
+    prefix = TextConstraints(prefix=request.prefix if given is None else "")
+    found = translator.all_constraints([Sentence(text, source, prefix)], settings)
     constraints = found[0] if found else Constraints()
     if given is not None:
         ids = given[:-1] if ended else given
-        _require_symbols(ids, translator.target_tokenizer.size, most=4 * view_symbols)
+        _require_tokens(ids, translator.target_tokenizer.size, most=4 * max_tokens)
         constraints = replace(constraints, prefix=tuple(ids))
-    return Task(text, source, settings, constraints, ended, question.top)
+    return EncodedRequest(text, source, settings, constraints, ended, request.top)
 
 
 def _settings(translator: LoadedTranslator, beam: int | None) -> DecodingSettings:
-    """Return the recipe's beam search; one that draws by chance has no beam to show."""
+    """Return the recipe's beam search; a recipe that samples gets the default one."""
     if translator.recipe.decoding.method == "beam":
         return translator.decoding(beam=beam)
     plain = DecodingSettings()  # type: ignore[call-arg]
     return plain if beam is None else plain.model_copy(update={"beam": beam})
 
 
-def _require_symbols(ids: Sequence[int], vocab: int, *, most: int) -> None:
+def _require_tokens(ids: Sequence[int], vocab: int, *, most: int) -> None:
     if len(ids) > most:
         raise ApiError(413, f"prefix_tokens has {len(ids)} ids, more than {most}.")
     for number in ids:
@@ -101,12 +100,12 @@ def _require_symbols(ids: Sequence[int], vocab: int, *, most: int) -> None:
 
 
 DIGITS = 4
-# Further away, JSON is longer than its digits are worth.
+# Of scores and probabilities; more digits would only make the JSON longer.
 PRECISE_DIGITS = 6
 
 
 class Maps(NamedTuple):
-    """Weights of one sentence pair; None where the model has no such part."""
+    """Attention weights of one sentence pair; None where the model has no such layers."""
 
     cross: Float[Tensor, "layers heads target source"] | None
     encoder: Float[Tensor, "layers heads source source"] | None
@@ -114,18 +113,20 @@ class Maps(NamedTuple):
     mean: Float[Tensor, "target source"] | None
 
 
-def look(translator: LoadedTranslator, name: str, task: Task) -> dict[str, Any]:
-    """Return everything that there is to see, as plain values for JSON."""
-    hypotheses = _search(translator, task)
+def attention_view(
+    translator: LoadedTranslator, name: str, request: EncodedRequest
+) -> dict[str, Any]:
+    """Return the translation with its attention, steps and beam, as plain values for JSON."""
+    hypotheses = _search(translator, request)
     best = hypotheses[0]
-    maps = _maps(translator, task.source, best.tokens)
-    steps = _steps(translator, task, best.tokens)
-    text = _text(translator, task, best, maps.mean)
+    maps = _maps(translator, request.source, best.tokens)
+    steps = _steps(translator, request, best.tokens)
+    text = _text(translator, request, best, maps.mean)
     return {
         "model": name,
         "text": text,
         "score": round(best.score, PRECISE_DIGITS),
-        "source": _side(translator.source_tokenizer, task.source, task.text),
+        "source": _side(translator.source_tokenizer, request.source, request.text),
         "target": {
             **_side(translator.target_tokenizer, best.tokens, text),
             "ids": list(best.tokens),
@@ -136,25 +137,25 @@ def look(translator: LoadedTranslator, name: str, task: Task) -> dict[str, Any]:
         "decoder": _rounded(maps.decoder),
         "mean": _rounded(maps.mean),
         "steps": steps,
-        "beams": _beams(translator, task, hypotheses),
+        "beams": _beams(translator, request, hypotheses),
     }
 
 
-def _search(translator: LoadedTranslator, task: Task) -> list[Hypothesis]:
-    """Return the beam's outputs, best first, or the one that was given as a whole."""
-    if task.ended:
-        return [_given(translator, task)]
-    constraints = [task.constraints] if task.constraints else None
+def _search(translator: LoadedTranslator, request: EncodedRequest) -> list[Hypothesis]:
+    """Return the hypotheses of the beam, best first, or the translation given as a prefix."""
+    if request.ended:
+        return [_scored_prefix(translator, request)]
+    constraints = [request.constraints] if request.constraints else None
     found = translator.engine.search(
-        [task.source], task.settings, n_best=task.settings.beam, constraints=constraints
+        [request.source], request.settings, n_best=request.settings.beam, constraints=constraints
     )
     return found[0]
 
 
-def _given(translator: LoadedTranslator, task: Task) -> Hypothesis:
-    tokens = task.constraints.prefix
-    values = forced_log_probabilities(translator.model, [Example(task.source, list(tokens))])[0]
-    penalty = LengthPenalty(task.settings.length_penalty_kind, task.settings.length_penalty)
+def _scored_prefix(translator: LoadedTranslator, request: EncodedRequest) -> Hypothesis:
+    tokens = request.constraints.prefix
+    values = forced_log_probabilities(translator.model, [Example(request.source, list(tokens))])[0]
+    penalty = LengthPenalty(request.settings.length_penalty_kind, request.settings.length_penalty)
     total = float(values.sum())
     return Hypothesis(
         tokens, total, total / float(penalty.divisor(torch.tensor(len(values)))), None
@@ -179,23 +180,25 @@ def _maps(translator: LoadedTranslator, source: Sequence[int], target: Sequence[
 
 
 @torch.inference_mode()
-def _steps(translator: LoadedTranslator, task: Task, target: Sequence[int]) -> list[dict[str, Any]]:
-    """Return for each symbol, end mark included, how probable it was and what else was."""
+def _steps(
+    translator: LoadedTranslator, request: EncodedRequest, target: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Return the probability and the alternatives of each token, end token included."""
     model = translator.model
-    ids, mask = padded([task.source], after=END)
+    ids, mask = padded([request.source], after=END)
     features = model(ids, mask, padded([target], before=BEGIN)[0]).features[0]
     values = model.project(features).float().softmax(dim=-1)  # [target, vocab]
     chosen = [*target, END]
     probabilities = values[range(len(chosen)), chosen].tolist()
     others = values.clone()
-    others[:, [PAD, BEGIN]] = -1.0  # which never come
+    others[:, [PAD, BEGIN]] = -1.0  # which are never decoded
     others[range(len(chosen)), chosen] = -1.0
-    best = others.topk(min(task.top, values.shape[1] - 3), dim=1)
+    best = others.topk(min(request.top, values.shape[1] - 3), dim=1)
     return [
         {
-            **_symbol(translator.target_tokenizer, number, probability),
+            **_token(translator.target_tokenizer, number, probability),
             "alternatives": [
-                _symbol(translator.target_tokenizer, other, value, with_text=True)
+                _token(translator.target_tokenizer, other, value, with_text=True)
                 for other, value in zip(numbers, some, strict=True)
             ],
         }
@@ -205,7 +208,7 @@ def _steps(translator: LoadedTranslator, task: Task, target: Sequence[int]) -> l
     ]
 
 
-def _symbol(
+def _token(
     tokenizer: Tokenizer, number: int, probability: float, *, with_text: bool = False
 ) -> dict[str, Any]:
     piece = END_MARK if number == END else tokenizer.pieces([number])[0]
@@ -213,16 +216,18 @@ def _symbol(
     return {"token": piece, "id": number, **text, "probability": round(probability, PRECISE_DIGITS)}
 
 
-def _text(translator: LoadedTranslator, task: Task, best: Hypothesis, mean: Tensor | None) -> str:
+def _text(
+    translator: LoadedTranslator, request: EncodedRequest, best: Hypothesis, mean: Tensor | None
+) -> str:
     text = translator.target_tokenizer.decode(best.tokens)
-    if not task.settings.replace_unknown or mean is None:
+    if not request.settings.replace_unknown or mean is None:
         return text
-    seen = translator.attention_map(task.source, best.tokens, mean)
-    return with_source_words(text, best.tokens, source=task.text, attention=seen)
+    seen = translator.attention_map(request.source, best.tokens, mean)
+    return with_source_words(text, best.tokens, source=request.text, attention=seen)
 
 
 def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> dict[str, Any]:
-    """Return the symbols of one side, the end mark last, and the words that they belong to."""
+    """Return the tokens of one side, the end token last, and the word each belongs to."""
     return {
         "tokens": [*tokenizer.pieces(ids), END_MARK],
         "words": [*tokenizer.word_of_piece(ids), -1],
@@ -231,11 +236,11 @@ def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> dict[str, Any]
 
 
 def _beams(
-    translator: LoadedTranslator, task: Task, hypotheses: Sequence[Hypothesis]
+    translator: LoadedTranslator, request: EncodedRequest, hypotheses: Sequence[Hypothesis]
 ) -> list[dict[str, Any]]:
-    """Return all outputs of the search with the log-probability of each symbol."""
+    """Return all hypotheses of the search with the log-probability of each token."""
     tokenizer = translator.target_tokenizer
-    examples = [Example(task.source, list(found.tokens)) for found in hypotheses]
+    examples = [Example(request.source, list(found.tokens)) for found in hypotheses]
     values = forced_log_probabilities(translator.model, examples)
     return [
         {

@@ -1,7 +1,8 @@
-"""Sentences of many requests, gathered into batches for one model.
+"""The batcher: sentences of many requests, joined into batches for one model.
 
-An idle model waits a moment for company; a busy one takes what has queued up while the last batch
-ran. Requests take turns, sentence by sentence, so a short text does not wait behind a long one.
+An idle model waits a moment for more sentences; a busy one takes what has queued up while the last
+batch ran. Requests take turns, sentence by sentence, so a short text does not wait behind a long
+one.
 """
 
 from __future__ import annotations
@@ -19,136 +20,136 @@ from regard.tasks.translation.results import Translation
 LONGEST_WAIT = 60
 
 
-class Manner(NamedTuple):
-    """What is wanted of a translation beside its text."""
+class TranslationOptions(NamedTuple):
+    """What a request wants in addition to the best translation."""
 
     n_best: int = 1
     attention: bool = False
 
 
-class Item(NamedTuple):
-    """One sentence to translate."""
+class QueuedSentence(NamedTuple):
+    """One sentence to translate, with its length in tokens."""
 
     text: str
     tokens: int
-    manner: Manner
+    options: TranslationOptions
 
 
-Found = Translation | Exception
-# What translates a batch: one result for each item, in order.
-RunBatch = Callable[[Sequence[Item]], Awaitable[Sequence[Found]]]
+Outcome = Translation | Exception
+# Translates a batch: one outcome for each sentence, in order.
+RunBatch = Callable[[Sequence[QueuedSentence]], Awaitable[Sequence[Outcome]]]
 
 
 @dataclass(eq=False)
 class _Job:
-    """The sentences of one request, and what has been found of them."""
+    """The sentences of one request, and the translations found so far."""
 
-    items: Sequence[Item]
+    sentences: Sequence[QueuedSentence]
     answer: asyncio.Future[list[Translation]]
-    found: list[Translation | None]
+    translations: list[Translation | None]
     next: int = 0
     missing: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.missing = len(self.items)
+        self.missing = len(self.sentences)
 
-    def put(self, place: int, result: Found) -> None:
-        """Keep the result of one sentence; the first error is the request's."""
+    def put(self, place: int, outcome: Outcome) -> None:
+        """Store the outcome of one sentence; the first error fails the whole request."""
         if self.answer.done():
             return
-        if isinstance(result, Exception):
-            self.answer.set_exception(result)
+        if isinstance(outcome, Exception):
+            self.answer.set_exception(outcome)
             return
-        self.found[place] = result
+        self.translations[place] = outcome
         self.missing -= 1
         if not self.missing:
-            self.answer.set_result([one for one in self.found if one is not None])
+            self.answer.set_result([one for one in self.translations if one is not None])
 
 
 class Batcher:
-    """Holds what waits, and hands it on in batches, one at a time."""
+    """Queues sentences and runs them in batches, one batch at a time."""
 
     def __init__(
         self,
-        run: RunBatch,
+        run_batch: RunBatch,
         *,
         sentences: int,
         tokens: int,
         wait: float,
-        room: int,
-        watch: Callable[[int, int], Any] = lambda sentences, tokens: None,
+        capacity: int,
+        on_batch: Callable[[int, int], Any] = lambda sentences, tokens: None,
     ):
-        self._run = run
+        self._run_batch = run_batch
         self._sentences = sentences
         self._tokens = tokens
         self._wait = wait
-        self._room = room
-        self._watch = watch
+        self._capacity = capacity
+        self._on_batch = on_batch
         self._jobs: deque[_Job] = deque()
         self._arrived = asyncio.Event()
-        self._speed = 0.0  # sentences a second, of late
+        self._speed = 0.0  # sentences per second, a moving average
         self.waiting = 0
 
-    async def translate(self, items: Sequence[Item]) -> list[Translation]:
-        """Return the translations; whoever stops waiting takes their sentences out of the queue."""
-        if not items:
+    async def translate(self, sentences: Sequence[QueuedSentence]) -> list[Translation]:
+        """Return the translations; a caller that is cancelled leaves the queue."""
+        if not sentences:
             return []
-        if len(items) > self._room:
+        if len(sentences) > self._capacity:
             raise ApiError(
-                413, f"The text has {len(items)} sentences, more than {self._room} at once."
+                413, f"The text has {len(sentences)} sentences, more than {self._capacity} at once."
             )
-        if self.waiting + len(items) > self._room:
+        if self.waiting + len(sentences) > self._capacity:
             raise BusyError(retry_after=self.seconds_of_work())
         answer: asyncio.Future[list[Translation]] = asyncio.get_running_loop().create_future()
-        job = _Job(items, answer, [None] * len(items))
+        job = _Job(sentences, answer, [None] * len(sentences))
         self._jobs.append(job)
-        self.waiting += len(items)
+        self.waiting += len(sentences)
         self._arrived.set()
         try:
             return await answer
         finally:
-            self._leave(job)
+            self._remove(job)
 
     def seconds_of_work(self) -> int:
-        """Return how long what waits will take, as whole seconds from 1 to 60."""
+        """Return how long the queue will take, in whole seconds from 1 to 60."""
         seconds = self.waiting / self._speed if self._speed else 1.0
         return max(1, min(LONGEST_WAIT, round(seconds)))
 
-    async def work(self) -> None:
-        """Translate what comes, until cancelled."""
+    async def run(self) -> None:
+        """Translate what arrives, until cancelled."""
         while True:
             if not self._jobs:
                 self._arrived.clear()
                 await self._arrived.wait()
                 if self._wait and self.waiting < self._sentences:
                     await asyncio.sleep(self._wait)
-            batch = self._take()
+            batch = self._next_batch()
             if batch:
                 await self._finish(batch)
 
     async def _finish(self, batch: Sequence[tuple[_Job, int]]) -> None:
-        items = [job.items[place] for job, place in batch]
+        sentences = [job.sentences[place] for job, place in batch]
         start = time.monotonic()
         try:
-            results = await self._run(items)
-        except Exception as error:  # whatever it was, those who wait must hear of it
-            results = [error] * len(items)
-        speed = len(items) / max(time.monotonic() - start, 1e-3)
+            outcomes = await self._run_batch(sentences)
+        except Exception as error:  # every request of the batch fails with it
+            outcomes = [error] * len(sentences)
+        speed = len(sentences) / max(time.monotonic() - start, 1e-3)
         self._speed = speed if not self._speed else 0.8 * self._speed + 0.2 * speed
-        self._watch(len(items), sum(item.tokens for item in items))
-        for (job, place), result in zip(batch, results, strict=True):
-            job.put(place, result)
+        self._on_batch(len(sentences), sum(sentence.tokens for sentence in sentences))
+        for (job, place), outcome in zip(batch, outcomes, strict=True):
+            job.put(place, outcome)
 
-    def _take(self) -> list[tuple[_Job, int]]:
+    def _next_batch(self) -> list[tuple[_Job, int]]:
         """Return the next batch: one sentence of each request in turn; the first always fits."""
         batch: list[tuple[_Job, int]] = []
         tokens = 0
         while self._jobs and len(batch) < self._sentences:
             job = self._jobs[0]
             if job.answer.done():
-                self._leave(job)
+                self._remove(job)
                 continue
-            size = job.items[job.next].tokens
+            size = job.sentences[job.next].tokens
             if batch and tokens + size > self._tokens:
                 break
             self._jobs.popleft()
@@ -156,12 +157,12 @@ class Batcher:
             tokens += size
             job.next += 1
             self.waiting -= 1
-            if job.next < len(job.items):
+            if job.next < len(job.sentences):
                 self._jobs.append(job)
         return batch
 
-    def _leave(self, job: _Job) -> None:
-        """Forget the sentences of a request that nobody has begun with."""
+    def _remove(self, job: _Job) -> None:
+        """Take the sentences of a request that no batch holds yet out of the queue."""
         if job in self._jobs:
             self._jobs.remove(job)
-            self.waiting -= len(job.items) - job.next
+            self.waiting -= len(job.sentences) - job.next

@@ -1,4 +1,4 @@
-"""What goes wrong with a request: a status, a sentence for people, and when to try again."""
+"""Errors of requests: a status, a message, and when to try again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from regard.base.errors import RegardError
 
 
 class ApiError(Exception):
-    """An answer that is not what was asked for; the body is `{"error": ...}`."""
+    """An error response; its body is `{"error": ...}`."""
 
     def __init__(self, status: int, problem: str, *, retry_after: int | None = None):
         super().__init__(problem)
@@ -17,13 +17,13 @@ class ApiError(Exception):
         self.retry_after = retry_after
 
     def response(self) -> JSONResponse:
-        """Return the answer to send."""
+        """Return the response to send."""
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         return JSONResponse({"error": self.problem}, status_code=self.status, headers=wait)
 
 
 class BusyError(ApiError):
-    """More is waiting already than will be done in reasonable time."""
+    """Too many requests are waiting already."""
 
     def __init__(self, *, retry_after: int):
         super().__init__(
@@ -32,10 +32,10 @@ class BusyError(ApiError):
 
 
 def user_mistake(error: RegardError) -> ApiError:
-    """Return an error about what a user asked for as an answer."""
+    """Return the response for an error of the library that a request caused."""
     return ApiError(400, str(error))
 
 
 def bad_request(problem: str) -> ApiError:
-    """Return the error of a request that cannot be understood or served."""
+    """Return the error for a request that cannot be understood or served."""
     return ApiError(400, problem)

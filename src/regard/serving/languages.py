@@ -1,4 +1,4 @@
-"""The languages of served runs: codes, names, and which of them a text is in."""
+"""Languages: codes and names, the pair of a run, and language detection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = {
     "yi": "Yiddish", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu",
 }  # fmt: skip
 CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
-PACKED = frozenset((".gz", ".xz", ".bz2", ".zst"))
+COMPRESSED = frozenset((".gz", ".xz", ".bz2", ".zst"))
 
 
 class Pair(NamedTuple):
@@ -51,58 +51,58 @@ class Pair(NamedTuple):
 
 
 def language_name(code: str) -> str:
-    """Return what a language is called in English, or its code if that is not known."""
+    """Return the English name of a language, or its code if it is unknown."""
     return NAMES.get(code, code)
 
 
 def read_pair(text: str) -> Pair:
-    """Return the pair that a person wrote as "en-de", or as "zh-Hans:en"."""
+    """Return the pair written as "en-de", or as "zh-Hans:en"."""
     source, mark, target = text.partition(":" if ":" in text else "-")
     if not mark or not CODE.fullmatch(source) or not CODE.fullmatch(target):
         raise SettingsError(
-            f"--pair {text!r} is no pair of languages: write their codes as en-de, or as "
+            f"--pair {text!r} is not a pair of languages: write their codes as en-de, or as "
             "zh-Hans:en where a code has a hyphen."
         )
     return Pair(source, target)
 
 
 def pair_of(data: DataSettings, *, run: Path) -> Pair:
-    """Return the languages of a run: those of the built-in corpus, or the endings of its files."""
+    """Return the languages of a run: of the built-in corpus, or the suffixes of its data files."""
     if not data.train:
         return read_pair(data.grammar.pair)
-    codes = [_ending(file) for file in data.train]
+    codes = [_suffix(file) for file in data.train]
     if len(codes) == 2 and all(code in NAMES for code in codes):
         return Pair(codes[0], codes[1])
     raise SettingsError(
-        f"Which languages {run} translates between cannot be seen from the names of its files "
-        f"({', '.join(Path(file).name for file in data.train)}): say it with --pair, as "
+        f"The languages of {run} cannot be read from the names of its files "
+        f"({', '.join(Path(file).name for file in data.train)}): give them with --pair, as in "
         "--pair en-de."
     )
 
 
-def _ending(file: str) -> str:
-    """Return the last ending of a file's name, looking through that of a packed file."""
+def _suffix(file: str) -> str:
+    """Return the suffix of a file's name without that of its compression."""
     path = Path(file)
-    return (path.with_suffix("") if path.suffix in PACKED else path).suffix[1:].lower()
+    return (path.with_suffix("") if path.suffix in COMPRESSED else path).suffix[1:].lower()
 
 
-# A language is known after a few words; the rest of a long text would only take time.
+# A few words are enough to detect a language; more would only take time.
 READ_CHARACTERS = 4_000
 
 
 class Guess(NamedTuple):
-    """A language and how sure that is, from 0 to 100."""
+    """A language and the confidence that a text is in it, from 0 to 100."""
 
     language: str
     confidence: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as LibreTranslate writes it."""
+        """Return the guess as LibreTranslate writes it."""
         return {"confidence": self.confidence, "language": self.language}
 
 
 class Detector:
-    """Chooses among a few languages; where there is one only, that one."""
+    """Detects which of a few languages a text is in."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

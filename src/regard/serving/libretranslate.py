@@ -1,7 +1,7 @@
-"""LibreTranslate's routes, so that its clients work here as they are.
+"""LibreTranslate's routes, so that its clients work here unchanged.
 
-Its statuses are kept: 400 for what cannot be served, 403 for a key that is missing or wrong, 429
-for too much at once. What it does not know are 408, 413 and, where time is up, 503.
+The statuses are its own: 400 for what cannot be served, 403 for a key that is missing or wrong,
+429 for too many requests. 408, 413 and, for a missed deadline, 503 are additions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from regard.documents.segments import linked
-from regard.serving.api import answered
-from regard.serving.batcher import Manner
+from regard.serving.api import within_deadline
+from regard.serving.batcher import TranslationOptions
 from regard.serving.errors import bad_request
 from regard.serving.languages import Guess, Pair, language_name
-from regard.serving.requests import FORM, Format, Prepared, prepare, read_request, require_text
+from regard.serving.requests import (
+    FORM,
+    PreparedText,
+    TextFormat,
+    prepare,
+    read_request,
+    require_text,
+)
 from regard.serving.state import Server, server_of
 from regard.serving.worker import ModelWorker
 from regard.tasks.translation.results import Translation
@@ -27,7 +34,7 @@ from regard.tasks.translation.results import Translation
 router = APIRouter()
 
 AUTO = "auto"
-# Longer texts, and pages, are split in a thread: others should not have to wait for that.
+# Longer texts and HTML are split in a thread, so that they do not hold up other requests.
 LONG_TEXT = 5_000
 
 
@@ -37,56 +44,58 @@ class TranslateRequest(BaseModel):
     q: str | list[str] = Field(description="a text, or a list of them")
     source: str = Field(description='code of a language, or "auto"')
     target: str = Field(description="code of a language")
-    format: Format = Field("text", description="html keeps tags")
+    format: TextFormat = Field("text", description="html keeps tags")
     alternatives: int = Field(0, ge=0, description="further translations of each text")
-    api_key: str = Field("", description="where the server wants one")
+    api_key: str = Field("", description="where the server requires one")
 
 
 class DetectRequest(BaseModel):
     """A text in some language."""
 
     q: str = Field(description="a text")
-    api_key: str = Field("", description="where the server wants one")
+    api_key: str = Field("", description="where the server requires one")
 
 
-def _body(model: type[BaseModel]) -> dict[str, Any]:
+def _body_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = {"schema": model.model_json_schema()}
     content = {"application/json": schema, FORM: schema}
     return {"requestBody": {"required": True, "content": content}}
 
 
-@router.post("/translate", summary="Translate texts", openapi_extra=_body(TranslateRequest))
+@router.post("/translate", summary="Translate texts", openapi_extra=_body_schema(TranslateRequest))
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts; paragraphs, line breaks and tags are kept."""
     server = server_of(request)
-    asked = await read_request(request, TranslateRequest, server.settings)
-    server.admit(request, asked.api_key)
-    texts = asked.q if isinstance(asked.q, list) else [asked.q]
-    _require_served(texts, asked.alternatives, server)
-    guess = server.detector.best("\n".join(texts)) if asked.source == AUTO else None
-    pair = Pair(guess.language if guess else asked.source, asked.target)
+    body = await read_request(request, TranslateRequest, server.settings)
+    server.admit(request, body.api_key)
+    texts = body.q if isinstance(body.q, list) else [body.q]
+    _require_within_limits(texts, body.alternatives, server)
+    guess = server.detector.best("\n".join(texts)) if body.source == AUTO else None
+    pair = Pair(guess.language if guess else body.source, body.target)
     if pair.source == pair.target:  # as LibreTranslate does: there is nothing to translate
-        found = [[text] * (1 + asked.alternatives) for text in texts]
+        found = [[text] * (1 + body.alternatives) for text in texts]
     else:
-        work = _translate(server.between(pair), texts, asked)
-        found = await answered(request, work, seconds=server.settings.seconds)
-    return JSONResponse(_answer(found, asked, guess))
+        work = _translate(server.between(pair), texts, body)
+        found = await within_deadline(request, work, seconds=server.settings.deadline_seconds)
+    return JSONResponse(_answer(found, body, guess))
 
 
-@router.post("/detect", summary="Guess the language of a text", openapi_extra=_body(DetectRequest))
+@router.post(
+    "/detect", summary="Guess the language of a text", openapi_extra=_body_schema(DetectRequest)
+)
 async def detect(request: Request) -> Response:
     """Return the source languages, most probable first."""
     server = server_of(request)
-    asked = await read_request(request, DetectRequest, server.settings)
-    server.admit(request, asked.api_key)
-    _require_served([asked.q], 0, server)
-    return JSONResponse([guess.to_dict() for guess in server.detector.guesses(asked.q)])
+    body = await read_request(request, DetectRequest, server.settings)
+    server.admit(request, body.api_key)
+    _require_within_limits([body.q], 0, server)
+    return JSONResponse([guess.to_dict() for guess in server.detector.guesses(body.q)])
 
 
 @router.get("/languages", summary="The languages, and what each is translated into")
 async def languages(request: Request) -> Response:
-    """Return all languages, those that are only translated into as well."""
-    pairs = [desk.model.pair for desk in server_of(request).desks]
+    """Return all languages, including those that are only targets."""
+    pairs = [worker.model.pair for worker in server_of(request).workers]
     codes = dict.fromkeys(code for pair in pairs for code in pair)
     return JSONResponse(
         [
@@ -100,15 +109,15 @@ async def languages(request: Request) -> Response:
     )
 
 
-@router.get("/frontend/settings", summary="What a page for this API should know")
+@router.get("/frontend/settings", summary="Limits and languages for a page that uses this API")
 async def frontend_settings(request: Request) -> Response:
-    """Return limits and the languages to begin with."""
+    """Return the limits and the languages to start with."""
     server = server_of(request)
-    pair = server.desks[0].model.pair
+    pair = server.workers[0].model.pair
     return JSONResponse(
         {
-            "apiKeys": server.doorkeeper.wants_key,
-            "keyRequired": server.doorkeeper.wants_key,
+            "apiKeys": server.rate_limiter.requires_key,
+            "keyRequired": server.rate_limiter.requires_key,
             "charLimit": server.settings.max_characters,
             "filesTranslation": False,
             "frontendTimeout": 500,
@@ -128,8 +137,8 @@ async def health() -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _require_served(texts: Sequence[str], alternatives: int, server: Server) -> None:
-    """Refuse texts that are too many, too long or no texts."""
+def _require_within_limits(texts: Sequence[str], alternatives: int, server: Server) -> None:
+    """Refuse texts that are too many, too long or not valid text."""
     settings = server.settings
     if len(texts) > settings.max_items:
         raise bad_request(
@@ -151,20 +160,20 @@ def _require_served(texts: Sequence[str], alternatives: int, server: Server) -> 
 
 
 async def _translate(
-    desk: ModelWorker, texts: Sequence[str], asked: TranslateRequest
+    worker: ModelWorker, texts: Sequence[str], body: TranslateRequest
 ) -> list[list[str]]:
-    """Return for each text its translation and the alternatives to it."""
+    """Return for each text its translation, then the alternatives."""
 
-    def split() -> list[Prepared]:
-        return [prepare(text, kind=asked.format, pair=desk.model.pair) for text in texts]
+    def split() -> list[PreparedText]:
+        return [prepare(text, kind=body.format, pair=worker.model.pair) for text in texts]
 
-    large = asked.format == "html" or sum(map(len, texts)) > LONG_TEXT
+    large = body.format == "html" or sum(map(len, texts)) > LONG_TEXT
     prepared = await asyncio.to_thread(split) if large else split()
-    manner = Manner(
-        n_best=1 + asked.alternatives,
-        attention=desk.model.translator.attends and any(one.tagged for one in prepared),
+    options = TranslationOptions(
+        n_best=1 + body.alternatives,
+        attention=worker.model.translator.attends and any(one.tagged for one in prepared),
     )
-    found = await desk.translate([s for one in prepared for s in one.sentences], manner)
+    found = await worker.translate([s for one in prepared for s in one.sentences], options)
 
     def join() -> list[list[str]]:
         left = iter(found)
@@ -172,7 +181,7 @@ async def _translate(
         return [
             [
                 one.filled([linked(_nth(translation, rank)) for translation in own])
-                for rank in range(manner.n_best)
+                for rank in range(options.n_best)
             ]
             for one, own in each
         ]
@@ -181,18 +190,18 @@ async def _translate(
 
 
 def _nth(translation: Translation, rank: int) -> Translation:
-    """Return the alternative of this rank; the last one if the search found fewer."""
+    """Return the translation of this rank; the last one if the search found fewer."""
     every = (translation, *translation.alternatives)
     return every[min(rank, len(every) - 1)]
 
 
 def _answer(
-    found: Sequence[Sequence[str]], asked: TranslateRequest, guess: Guess | None
+    found: Sequence[Sequence[str]], body: TranslateRequest, guess: Guess | None
 ) -> dict[str, Any]:
-    """Return the body: lists if a list was asked for."""
-    many = isinstance(asked.q, list)
+    """Return the response: lists if the request had a list."""
+    many = isinstance(body.q, list)
     answer: dict[str, Any] = {"translatedText": [one[0] for one in found] if many else found[0][0]}
-    if asked.alternatives:
+    if body.alternatives:
         others = [[text for text in dict.fromkeys(one) if text != one[0]] for one in found]
         answer["alternatives"] = others if many else others[0]
     if guess is not None:

@@ -1,4 +1,4 @@
-"""What the server accepts, how long it waits, who may ask, and how often."""
+"""Limits of the server: sizes, deadlines, API keys and rates."""
 
 from __future__ import annotations
 
@@ -20,45 +20,47 @@ from regard.settings.recipe import Settings
 
 
 class ServerSettings(Settings):
-    """Limits and manners of a server; the defaults suit a small machine."""
+    """Limits and batching of a server; the defaults suit a small machine."""
 
-    batch_sentences: int = Field(64, ge=1, description="most sentences that are searched at once")
-    batch_tokens: int = Field(2_048, ge=1, description="most source symbols of a batch")
-    wait_ms: float = Field(2.0, ge=0, description="an idle server waits so long for company")
-    queue: int = Field(2_000, ge=1, description="sentences that may wait for a model; then 429")
-    views: int = Field(16, ge=1, description="views of attention that may wait; then 429")
-    seconds: float = Field(30.0, gt=0, description="most seconds for one request; then 503")
-    body_seconds: float = Field(10.0, gt=0, description="a request must have arrived by then")
-    max_characters: int = Field(10_000, ge=1, description="of all texts of one request")
-    max_items: int = Field(1_000, ge=1, description="texts in the list of one request")
-    sentence_symbols: int = Field(
+    batch_sentences: int = Field(64, ge=1, description="most sentences of a batch")
+    batch_tokens: int = Field(2_048, ge=1, description="most source tokens of a batch")
+    wait_ms: float = Field(2.0, ge=0, description="how long an idle model waits for more sentences")
+    queue: int = Field(2_000, ge=1, description="most sentences waiting for a model; then 429")
+    views: int = Field(16, ge=1, description="most waiting attention requests; then 429")
+    deadline_seconds: float = Field(30.0, gt=0, description="deadline of a request; then 503")
+    body_seconds: float = Field(10.0, gt=0, description="deadline for receiving a request's body")
+    max_characters: int = Field(
+        10_000, ge=1, description="most characters in the texts of a request"
+    )
+    max_items: int = Field(1_000, ge=1, description="most texts in the list of a request")
+    sentence_tokens: int = Field(
         512, ge=1, description="longest sentence: a longer one would hold up all others"
     )
-    max_alternatives: int = Field(4, ge=0, description="further translations of a text")
-    max_beam: int = Field(12, ge=1, description="widest beam that a view may ask for")
-    view_symbols: int = Field(100, ge=1, description="longest sentence whose attention is shown")
-    requests_per_minute: int = Field(0, ge=0, description="of an address or key; 0: any number")
-    origins: tuple[str, ...] = Field((), description='CORS: sites that may ask; ("*",) for all')
+    max_alternatives: int = Field(4, ge=0, description="most further translations of a text")
+    max_beam: int = Field(12, ge=1, description="widest beam of an attention request")
+    view_tokens: int = Field(100, ge=1, description="longest sentence whose attention is shown")
+    requests_per_minute: int = Field(0, ge=0, description="for an address or key; 0: no limit")
+    origins: tuple[str, ...] = Field((), description='CORS: allowed origins; ("*",) for all')
 
     @property
     def body_bytes(self) -> int:
-        """Most bytes of a request: a character may be written in up to twelve."""
+        """Most bytes of a request: escaped in JSON, a character takes up to twelve."""
         return 12 * self.max_characters + 65_536
 
 
-KEYS = "a key and, if it likes, its requests per minute a line"
+KEYS = "one key per line, optionally followed by its requests per minute"
 MOST_BUCKETS = 100_000
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys by their digests, so that none lies in memory; each may have a rate of its own."""
+    """API keys, stored as digests only; each may have a rate of its own."""
 
     rates: Mapping[bytes, int | None]
 
     @classmethod
     def read(cls, path: Path) -> Keys:
-        """Read a file with a key a line, and behind it the requests per minute it is good for."""
+        """Read a file of keys, one per line, optionally followed by a rate per minute."""
         rates: dict[bytes, int | None] = {}
         for number, line in enumerate(read_lines(path, expected=KEYS), 1):
             key, *rest = line.partition("#")[0].split() or [""]
@@ -66,7 +68,7 @@ class Keys:
                 continue
             if len(rest) > 1 or not all(one.isascii() and one.isdigit() for one in rest):
                 raise DataError(
-                    "behind the key stands something else than a number",
+                    "the key is followed by something that is not a number",
                     path=path,
                     line=number,
                     remedy=f"The file should hold {KEYS}.",
@@ -78,7 +80,7 @@ class Keys:
 
 
 class RateLimiter:
-    """Lets requests in; everybody has a bucket that fills up with time (a token bucket)."""
+    """Checks keys and rates; every address or key has a token bucket that refills with time."""
 
     def __init__(
         self,
@@ -93,32 +95,32 @@ class RateLimiter:
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     @property
-    def wants_key(self) -> bool:
-        """Whether only those with a key are let in."""
+    def requires_key(self) -> bool:
+        """Whether requests need an API key."""
         return self._keys is not None
 
     def admit(self, *, address: str, key: str) -> None:
-        """Let a request pass, or refuse it with 403 or 429."""
-        rate, owner = self._rate, _neighbourhood(address).encode()
+        """Admit a request, or refuse it with 403 or 429."""
+        rate, owner = self._rate, _network(address).encode()
         if self._keys is not None:
             if not key:
                 raise ApiError(403, "Please give an API key, as api_key.")
             owner = _digest(key)
             if owner not in self._keys.rates:
                 raise ApiError(403, "Invalid API key")
-            own = self._keys.rates[owner]
-            rate = self._rate if own is None else own
+            key_rate = self._keys.rates[owner]
+            rate = self._rate if key_rate is None else key_rate
         if rate:
-            self._draw(owner, rate)
+            self._take_token(owner, rate)
 
-    def _draw(self, owner: bytes, rate: int) -> None:
-        """Take one request from a bucket that holds a minute's worth at most."""
+    def _take_token(self, owner: bytes, rate: int) -> None:
+        """Take one token from a bucket that holds at most a minute's worth."""
         now = self._clock()
         left, since = self._buckets.pop(owner, (float(rate), now))
         left = min(float(rate), left + (now - since) * rate / 60)
         allowed = left >= 1
         self._buckets[owner] = (left - 1 if allowed else left, now)
-        while len(self._buckets) > MOST_BUCKETS:  # the one that was asked for least lately
+        while len(self._buckets) > MOST_BUCKETS:  # the least recently used one
             self._buckets.popitem(last=False)
         if not allowed:
             raise ApiError(
@@ -132,8 +134,8 @@ def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "replace")).digest()
 
 
-def _neighbourhood(address: str) -> str:
-    """Return whom an address belongs to: one machine, or in IPv6 the network of a household."""
+def _network(address: str) -> str:
+    """Return what shares a bucket: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Around every request: security headers, counters for Prometheus, a log line, no traceback."""
+"""Metrics, and the middleware: security headers, a log line, and no traceback in a response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters of one server, in a registry of their own."""
+    """The metrics of one server, in a Prometheus registry of their own."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -37,32 +37,32 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._seconds = Histogram(
-            "regard_request_seconds", "Time to the whole answer.", ["route"],
+            "regard_request_seconds", "Seconds until the whole response was sent.", ["route"],
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
         self._waiting = Gauge(
-            "regard_queue_sentences", "Sentences that wait for a model.", ["model"],
+            "regard_queue_sentences", "Sentences waiting for a model.", ["model"],
             registry=registry,
         )  # fmt: skip
         self._batches = Histogram(
-            "regard_batch_sentences", "Sentences of a batch.", ["model"],
+            "regard_batch_sentences", "Sentences in a batch.", ["model"],
             buckets=SIZES, registry=registry,
         )  # fmt: skip
         self._sentences = Counter(
             "regard_sentences", "Sentences translated.", ["model"], registry=registry
         )
         self._tokens = Counter(
-            "regard_source_tokens", "Source symbols read, end marks included.", ["model"],
+            "regard_source_tokens", "Source tokens read, end tokens included.", ["model"],
             registry=registry,
         )  # fmt: skip
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def batch_counter(self, model: str) -> Callable[[int, int], None]:
-        """Return what counts the batches of a model."""
+        """Return a function that counts a batch of a model."""
 
         def count(sentences: int, tokens: int) -> None:
             self._batches.labels(model).observe(sentences)
@@ -72,15 +72,15 @@ class Metrics:
         return count
 
     def watch_queue(self, model: str, waiting: Callable[[], float]) -> None:
-        """Let the length of a queue be asked for."""
+        """Report the length of a model's queue, read from `waiting`."""
         self._waiting.labels(model).set_function(waiting)
 
     def text(self) -> bytes:
-        """Return all figures in Prometheus' format."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
 
-INSIDE = "Something went wrong inside the server."
+INTERNAL_ERROR = "Something went wrong inside the server."
 LOG = logging.getLogger("regard.serving")
 
 HEADERS = {
@@ -92,8 +92,11 @@ HEADERS = {
 }
 
 
-class Middleware:
-    """Pure ASGI, so that it stands between nobody and the end of a connection."""
+class RequestMiddleware:
+    """Adds headers to responses, counts and logs them, and turns exceptions into a 500.
+
+    Written in plain ASGI: Starlette's base class would hide when a client disconnects.
+    """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, routes: Collection[str]):
         self._app = app
@@ -107,7 +110,7 @@ class Middleware:
             return
         start, status = time.monotonic(), 0
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -117,29 +120,29 @@ class Middleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_guarded)
+            await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = 499
         except Exception as error:
-            note_failure(error)
+            log_failure(error)
             if not status:
-                answer = ApiError(500, INSIDE).response()
-                await answer(scope, receive, send_guarded)
+                answer = ApiError(500, INTERNAL_ERROR).response()
+                await answer(scope, receive, send_with_headers)
         finally:
             seconds = time.monotonic() - start
             route = self._route(scope["path"])
-            self._metrics.answered(route, status, seconds)
-            # Neither the query nor the address: both may be secrets.
+            self._metrics.count_request(route, status, seconds)
+            # Neither the query nor the address is logged: both may be private.
             LOG.info("%s %s %d %.0f ms", scope["method"], route, status, 1_000 * seconds)
 
     def _route(self, path: str) -> str:
-        """Return a path as one of a few names, whatever clients ask for."""
+        """Return a path as one of a few names, so that the metrics stay few."""
         if path.startswith("/static/"):
             return "/static"
         return path if path in self._routes else "other"
 
 
-def note_failure(error: Exception) -> None:
-    """Log where an error came from, but not what it says: that may be somebody's text."""
+def log_failure(error: Exception) -> None:
+    """Log where an error came from, but not its message, which may hold a user's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     LOG.error("%s inside the server:\n%s", type(error).__name__, frames)

@@ -1,4 +1,4 @@
-"""Runs made ready to be served: loaded once, with a name, two languages and the fastest engine."""
+"""Served models: runs loaded with a name, a language pair and the fastest engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from regard.tasks.translation.settings import DataSettings
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A translator with the name that requests call it by."""
+    """A translator with its name, language pair and example sentences."""
 
     name: str
     pair: Pair
@@ -28,7 +28,7 @@ class ServedModel:
     examples: tuple[str, ...] = ()
 
     def description(self) -> dict[str, Any]:
-        """Return what a page has to know of it."""
+        """Return the name, languages, size and examples, as plain values for JSON."""
         settings = self.translator.recipe.model
         attends = self.translator.attends
         layers = heads = 1 if attends else 0
@@ -60,11 +60,11 @@ def load_models(
     examples: bool = True,
     report: Callable[[str], None] | None = None,
 ) -> list[ServedModel]:
-    """Load runs; `pairs` are the languages of all of them, of each, or left to be found out."""
+    """Load runs; `pairs` has one pair for all, one for each, or none: then the data decide."""
     if len(pairs) not in (0, 1, len(runs)):
         raise SettingsError(
-            f"{len(pairs)} times --pair cannot be shared out over {len(runs)} runs: give it once "
-            "for all of them, or once for each, in their order."
+            f"--pair was given {len(pairs)} times for {len(runs)} runs: give it once for all of "
+            "them, or once for each, in their order."
         )
     given = [read_pair(pair) for pair in pairs]
     given = given * len(runs) if len(given) == 1 else given
@@ -78,13 +78,13 @@ def load_models(
             translator, folder=run, engine=engine, threads=threads, report=report
         )
         shown = example_sentences(run, data) if examples else ()
-        translator.translate(shown[:1] or ["a"])  # so that nobody waits for what is done only once
+        translator.translate(shown[:1] or ["a"])  # warm up: the first call is slow
         models.append(ServedModel(names[number], pair, translator, shown))
     return models
 
 
 def example_sentences(run: Path, data: DataSettings) -> tuple[str, ...]:
-    """Return a few sentences like those that the model was made for; none if there are none."""
+    """Return example sentences stored in the run or made by its grammar; there may be none."""
     return kept_examples(run) or (() if data.train else tuple(_from_grammar(data)))
 
 
@@ -104,7 +104,7 @@ def _from_grammar(data: DataSettings) -> list[str]:
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """Return the names of the folders; where two are alike, with numbers behind them."""
+    """Return the names of the folders; repeated names get a number."""
     names: list[str] = []
     for run in runs:
         base = name = run.resolve().name

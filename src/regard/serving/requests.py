@@ -1,4 +1,4 @@
-"""Requests: their bodies, read within limits, and their texts as sentences to translate."""
+"""Reading requests: their bodies within limits, and their texts split into sentences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MULTIPART = "multipart/form-data"
 async def read_request(
     request: Request, kind: type[AnyModel], settings: ServerSettings
 ) -> AnyModel:
-    """Return the fields of a request, checked, or say what is wrong with them."""
+    """Return the validated fields of a request, or raise an error that names the first problem."""
     body = await _read(request, settings)
     fields = _fields(body, request.headers.get("content-type", ""))
     try:
@@ -42,7 +42,7 @@ async def read_request(
 
 
 def require_text(text: str, *, name: str = "q") -> None:
-    """Refuse what no text holds: it would end or break what later programs read."""
+    """Refuse NUL characters and lone surrogates, which are not valid text."""
     if "\0" in text:
         raise bad_request(f"{name} holds a NUL character, which no text has.")
     try:
@@ -75,7 +75,7 @@ def _fields(body: bytes, content_type: str) -> dict[str, Any]:
     kind = content_type.partition(";")[0].strip().lower()
     if kind == MULTIPART:
         return _multipart(body, content_type)
-    if kind == FORM and not body.lstrip().startswith(b"{"):  # curl -d calls JSON a form
+    if kind == FORM and not body.lstrip().startswith(b"{"):  # curl -d sends JSON as a form
         return _form(body)
     return _json(body)
 
@@ -101,7 +101,7 @@ def _form(body: bytes) -> dict[str, Any]:
 
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """Return the fields of a form as browsers and `curl -F` send them; it looks like an e-mail."""
+    """Return the fields of a multipart form, parsed as the MIME message that it is."""
     head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
     message = BytesParser(policy=HTTP).parsebytes(head + body)
     found: dict[str, list[str]] = {}
@@ -117,12 +117,12 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _single(found: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the values of a form; a list only where a name came often."""
+    """Return the values of a form; a list only where a name is repeated."""
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _problem(error: ValidationError) -> str:
-    """Return the first thing that is wrong, as a sentence that never repeats the text."""
+    """Return the first problem as a message that never repeats the text of the request."""
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0]) if first["loc"] else "the request"
     if first["type"] == "missing":
@@ -130,38 +130,38 @@ def _problem(error: ValidationError) -> str:
     return f"Invalid request: {name}: {first['msg']}"
 
 
-# Line breaks that sentence splitting takes for spaces.
+# Line breaks that the sentence splitter treats as spaces.
 OTHER_BREAK = re.compile("(\r(?!\n)|[\v\f\x85\u2028\u2029])")
 
-Format = Literal["text", "html"]
-# Putting tags back takes time that grows with the square of their number.
+TextFormat = Literal["text", "html"]
+# The time for restoring tags is quadratic in their number.
 MOST_TAGS = 200
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A text whose sentences wait for their translations."""
+class PreparedText:
+    """A text split into sentences, ready to be filled with their translations."""
 
     document: Document
     split: SplitSegments
 
     @property
     def sentences(self) -> list[str]:
-        """What is to be translated."""
+        """The sentences to translate."""
         return self.split.sentences
 
     @property
     def tagged(self) -> bool:
-        """Whether tags have to be put around words."""
+        """Whether the translations have to carry tags."""
         return any(segment.tags for segment in self.split.segments)
 
     def filled(self, translations: Sequence[LinkedText]) -> str:
-        """Return the text with these translations of its sentences."""
+        """Return the text with its sentences replaced by these translations."""
         return self.document.filled(self.split.written(translations))
 
 
-def prepare(text: str, *, kind: Format, pair: Pair) -> Prepared:
-    """Split a text into sentences, at its line breaks too, or a page into those of its blocks."""
+def prepare(text: str, *, kind: TextFormat, pair: Pair) -> PreparedText:
+    """Split a text into sentences, also at line breaks; HTML is split block by block."""
     if kind == "html":
         document = read_html(text, Path("q"), Languages(pair.source, pair.target))
         tags = max((len(segment.tags) for segment in document.segments), default=0)
@@ -173,4 +173,4 @@ def prepare(text: str, *, kind: Format, pair: Pair) -> Prepared:
             tuple(part if odd % 2 else Segment(part, hard_breaks=True) for odd, part in lines)
         )
     splitting = Splitting(beyond=0, language=pair.source)
-    return Prepared(document, SplitSegments.of(document.segments, splitting))
+    return PreparedText(document, SplitSegments.of(document.segments, splitting))

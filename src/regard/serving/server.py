@@ -1,4 +1,4 @@
-"""The server as a process: it listens, closes slow connections, and ends what has begun."""
+"""The server process: its socket, time limits for slow clients, and uvicorn's configuration."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ HEAD_SECONDS = 10.0
 READING_SECONDS = 30.0
 
 
-class PatientProtocol(H11Protocol):
-    """HTTP by h11, with a time limit for request line and headers, and one for a stuck answer."""
+class TimeLimitedProtocol(H11Protocol):
+    """HTTP by h11, with time limits for request headers and for clients that do not read."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _reading_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what has begun and is not complete has to become so in time."""
+        """Parse the data, and stop or start the timer for the headers."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
@@ -36,18 +36,18 @@ class PatientProtocol(H11Protocol):
             self._wait_for_head()
 
     def pause_writing(self) -> None:
-        """Hold the answer back, because what was sent has not been read; but not for ever."""
+        """Pause the response until the client reads, and start a timer for that."""
         super().pause_writing()
-        # What is still to be sent is thrown away: a polite end would wait for it to be read.
+        # Abort rather than close: closing would wait until the client has read everything.
         self._reading_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on with the answer."""
+        """Continue the response."""
         super().resume_writing()
         self._stop_reading_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop all timers of the connection."""
         self._stop_waiting()
         self._stop_reading_timer()
         super().connection_lost(exc)
@@ -66,23 +66,23 @@ class PatientProtocol(H11Protocol):
             self._reading_timer = None
 
 
-# Idle connections are kept open for the next request; longer than a proxy keeps its own.
+# Longer than proxies keep idle connections open, so that it is the proxy that closes them.
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 1_024
 CONNECTIONS = 2_000
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket at which clients wait from now on, or say why there can be none."""
+    """Return a listening socket, or raise an error that says why there is none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Where the protocol is not named, asyncio leaves Nagle's algorithm on, and the body of an
-    # answer waits 40 ms until the client has acknowledged its head.
+    # Unless the protocol is named, asyncio leaves Nagle's algorithm on, and the body of a
+    # response waits 40 ms until the client has acknowledged its headers.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
-        # Two sockets that do not listen yet may share an address: whoever comes second would
-        # only hear of it once its models are loaded.
+        # Two sockets that do not listen yet may share an address: a second server would
+        # fail only after loading its models.
         found.listen(BACKLOG)
     except OSError as error:
         found.close()
@@ -96,12 +96,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def make_server(
     app: FastAPI, *, drain_seconds: float = 30.0, proxies: str = "127.0.0.1"
 ) -> uvicorn.Server:
-    """Return a server that has not begun; `proxies` are trusted to say whom they speak for."""
+    """Return a server, not yet running; `proxies` are trusted to forward client addresses."""
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=TimeLimitedProtocol,
         ws="none",
-        access_log=False,  # it would write query strings; the guard writes a line of its own
+        access_log=False,  # it would log query strings; our middleware writes a line of its own
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(drain_seconds),

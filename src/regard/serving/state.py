@@ -1,4 +1,4 @@
-"""What all routes share: the models at work, the settings, the rate limiter and the counters."""
+"""What all routes share: the model workers, the settings, the rate limiter and the metrics."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from regard.serving.worker import ModelWorker
 
 @dataclass(frozen=True)
 class Server:
-    """One server with its models, in the order in which they were given."""
+    """A server and its model workers, in the order in which the models were given."""
 
     settings: ServerSettings
-    desks: list[ModelWorker]
+    workers: list[ModelWorker]
     detector: Detector
-    doorkeeper: RateLimiter
+    rate_limiter: RateLimiter
     metrics: Metrics
 
     @classmethod
     def of(
         cls, models: Sequence[ServedModel], settings: ServerSettings, keys: Keys | None
     ) -> Server:
-        """Set up a desk for every model."""
+        """Return a server with a worker for each model."""
         metrics = Metrics()
-        desks = []
+        workers = []
         for model in models:
-            desk = ModelWorker(model, settings, watch=metrics.batch_counter(model.name))
-            metrics.watch_queue(model.name, lambda desk=desk: desk.gatherer.waiting)  # type: ignore[misc]
-            desks.append(desk)
+            worker = ModelWorker(model, settings, on_batch=metrics.batch_counter(model.name))
+            metrics.watch_queue(model.name, lambda worker=worker: worker.batcher.waiting)  # type: ignore[misc]
+            workers.append(worker)
         return cls(
             settings=settings,
-            desks=desks,
+            workers=workers,
             detector=Detector([model.pair.source for model in models]),
-            doorkeeper=RateLimiter(keys=keys, requests_per_minute=settings.requests_per_minute),
+            rate_limiter=RateLimiter(keys=keys, requests_per_minute=settings.requests_per_minute),
             metrics=metrics,
         )
 
     def named(self, name: str | None) -> ModelWorker:
-        """Return the model of this name; the first one if none is named."""
-        for desk in self.desks:
-            if name is None or desk.model.name == name:
-                return desk
-        known = ", ".join(desk.model.name for desk in self.desks)
+        """Return the worker of the named model; the first one if no name is given."""
+        for worker in self.workers:
+            if name is None or worker.model.name == name:
+                return worker
+        known = ", ".join(worker.model.name for worker in self.workers)
         raise ApiError(404, f"There is no model {name!r}; there are: {known}.")
 
     def between(self, pair: Pair) -> ModelWorker:
-        """Return the first model for two languages."""
-        for desk in self.desks:
-            if desk.model.pair == pair:
-                return desk
-        pairs = [desk.model.pair for desk in self.desks]
+        """Return the worker of the first model for a pair of languages."""
+        for worker in self.workers:
+            if worker.model.pair == pair:
+                return worker
+        pairs = [worker.model.pair for worker in self.workers]
         for code, known in ((pair.source, {p.source for p in pairs}),
                             (pair.target, {p.target for p in pairs})):  # fmt: skip
             if code not in known:
@@ -66,12 +66,12 @@ class Server:
         raise bad_request(f"{names[0]} is not available as a target language from {names[1]}")
 
     def admit(self, request: Request, key: str) -> None:
-        """Let a request pass, or refuse it."""
+        """Admit a request, or refuse it."""
         key = key or request.headers.get("x-api-key", "")
-        self.doorkeeper.admit(address=request.client.host if request.client else "", key=key)
+        self.rate_limiter.admit(address=request.client.host if request.client else "", key=key)
 
 
 def server_of(request: Request) -> Server:
-    """Return the server that a request came to."""
+    """Return the server that received a request."""
     server: Server = request.app.state.server
     return server

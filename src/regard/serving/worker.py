@@ -1,4 +1,4 @@
-"""A translation as it is being written: the text so far, after every symbol of a greedy search."""
+"""The model worker: one model and its thread, which translates batches and computes attention."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from regard.decoding.rules import Rules
 from regard.decoding.search import LengthPenalty
 from regard.documents.segments import SENTENCE_ERRORS
 from regard.engines.torch_engine import TorchEngine
-from regard.serving.attention import AttentionRequest, Task, look, read_task
-from regard.serving.batcher import Batcher, Found, Item, Manner
+from regard.serving.attention import (
+    AttentionRequest,
+    EncodedRequest,
+    attention_view,
+    encode_request,
+)
+from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
 from regard.serving.models import ServedModel
@@ -27,30 +32,35 @@ from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.results import Translation
 
 
-class NobodyListensError(Exception):
-    """Raised by a listener that has gone away; ends the search."""
+class ClientGoneError(Exception):
+    """Raised when the client of a stream has disconnected; ends the search."""
 
 
-def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[str], None]) -> None:
-    """Call `heard` with the text so far after every symbol; text that was given comes first."""
-    source, mask = padded([task.source], after=END)
-    settings = task.settings
+def stream_greedy(
+    translator: LoadedTranslator, request: EncodedRequest, on_text: Callable[[str], None]
+) -> None:
+    """Decode greedily and call `on_text` with the text so far after every token.
+
+    The tokens of a prefix are decoded without a call until the prefix is complete.
+    """
+    source, mask = padded([request.source], after=END)
+    settings = request.settings
     limits = TorchEngine(translator.model).limits(mask.sum(dim=1), settings)
     constrained = None
-    if task.constraints:
+    if request.constraints:
         vocab = translator.target_tokenizer.size
-        # What must come somewhere is found by the wider search that follows.
-        asked = replace(task.constraints, required=())
-        constrained = Constrained([asked], limits=limits, vocab=vocab)
+        # Required phrases are left to the beam search that follows.
+        constraints = replace(request.constraints, required=())
+        constrained = Constrained([constraints], limits=limits, vocab=vocab)
     written: list[int] = []
 
     def pick(values: Tensor, numbers: Tensor) -> Tensor:
-        symbols = values.argmax(dim=1)
-        if int(symbols[0]) != END:
-            written.append(int(symbols[0]))
-            if len(written) >= len(task.constraints.prefix):
-                heard(translator.target_tokenizer.decode(written))
-        return symbols
+        tokens = values.argmax(dim=1)
+        if int(tokens[0]) != END:
+            written.append(int(tokens[0]))
+            if len(written) >= len(request.constraints.prefix):
+                on_text(translator.target_tokenizer.decode(written))
+        return tokens
 
     follow_paths(
         translator.model,
@@ -62,148 +72,151 @@ def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[st
     )
 
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 class ModelWorker:
-    """Serves one model; a thread of its own keeps the event loop free."""
+    """Runs one model in a thread of its own, so that the event loop stays free."""
 
     def __init__(
         self,
         model: ServedModel,
         settings: ServerSettings,
         *,
-        watch: Callable[[int, int], Any] = lambda sentences, tokens: None,
+        on_batch: Callable[[int, int], Any] = lambda sentences, tokens: None,
     ):
         self.model = model
         self.description = model.description()
         self._settings = settings
-        self._longest = settings.sentence_symbols
         self._views = 0
-        self._work: asyncio.Task[None] | None = None
+        self._batching: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{model.name}")
-        self.gatherer = Batcher(
+        self.batcher = Batcher(
             self._run_batch,
             sentences=settings.batch_sentences,
             tokens=settings.batch_tokens,
             wait=settings.wait_ms / 1_000,
-            room=settings.queue,
-            watch=watch,
+            capacity=settings.queue,
+            on_batch=on_batch,
         )
 
     def start(self) -> None:
-        """Begin to work, inside a running event loop."""
-        self._work = asyncio.create_task(self.gatherer.work())
+        """Start translating batches; call it inside a running event loop."""
+        self._batching = asyncio.create_task(self.batcher.run())
 
     async def stop(self) -> None:
-        """Finish what has begun, and end."""
-        if self._work is not None:
-            self._work.cancel()
-            await asyncio.gather(self._work, return_exceptions=True)
+        """Finish the batch that is running, then end the thread."""
+        if self._batching is not None:
+            self._batching.cancel()
+            await asyncio.gather(self._batching, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def translate(self, texts: Sequence[str], manner: Manner) -> list[Translation]:
-        """Translate sentences together with those of other requests."""
+    async def translate(
+        self, texts: Sequence[str], options: TranslationOptions
+    ) -> list[Translation]:
+        """Translate sentences, in batches shared with other requests."""
         encode = self.model.translator.source_tokenizer.encode
-        items = [Item(text, len(encode(text)) + 1, manner) for text in texts]
-        longest, most = max((item.tokens - 1 for item in items), default=0), self._longest
-        if longest > most:
+        sentences = [QueuedSentence(text, len(encode(text)) + 1, options) for text in texts]
+        longest = max((sentence.tokens - 1 for sentence in sentences), default=0)
+        limit = self._settings.sentence_tokens
+        if longest > limit:
             raise bad_request(
-                f"A sentence has {longest} symbols, more than {most}: split it into shorter ones."
+                f"A sentence has {longest} tokens, more than {limit}: split it into shorter ones."
             )
-        return await self.gatherer.translate(items)
+        return await self.batcher.translate(sentences)
 
-    async def look(self, question: AttentionRequest) -> dict[str, Any]:
-        """Return a translation seen from inside."""
-        return await self._view(lambda: self._look(self._task(question)))
+    async def attend(self, request: AttentionRequest) -> dict[str, Any]:
+        """Return a translation with its attention, steps and beam."""
+        return await self._run_view(lambda: self._view(self._encode(request)))
 
-    async def stream(self, question: AttentionRequest) -> AsyncIterator[str | dict[str, Any]]:
-        """Yield the text as it grows, and at last what `look` returns."""
+    async def stream(self, request: AttentionRequest) -> AsyncIterator[str | dict[str, Any]]:
+        """Yield the text as it grows, then what `attend` returns."""
         loop = asyncio.get_running_loop()
-        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        texts: asyncio.Queue[str | None] = asyncio.Queue()
         gone = threading.Event()
 
-        def hear(text: str) -> None:
+        def on_text(text: str) -> None:
             if gone.is_set():
-                raise NobodyListensError
-            loop.call_soon_threadsafe(heard.put_nowait, text)
+                raise ClientGoneError
+            loop.call_soon_threadsafe(texts.put_nowait, text)
 
-        def write() -> dict[str, Any]:
-            task = self._task(question)
-            if not task.ended:
-                write_greedily(self.model.translator, task, hear)
-            return self._look(task)
+        def decode() -> dict[str, Any]:
+            encoded = self._encode(request)
+            if not encoded.ended:
+                stream_greedy(self.model.translator, encoded, on_text)
+            return self._view(encoded)
 
-        work = asyncio.ensure_future(self._view(write))
-        work.add_done_callback(lambda done: heard.put_nowait(None))
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard of
+        work = asyncio.ensure_future(self._run_view(decode))
+        work.add_done_callback(lambda done: texts.put_nowait(None))
+        # Reading the exception keeps asyncio from logging it as never retrieved.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            while (text := await heard.get()) is not None:
+            while (text := await texts.get()) is not None:
                 yield text
             yield await work
         finally:
             gone.set()
             work.cancel()
 
-    async def _view(self, work: Callable[[], Value]) -> Value:
-        """Let the model's thread do something, if not too much of that is waiting."""
+    async def _run_view(self, work: Callable[[], T]) -> T:
+        """Run a function in the model's thread, unless too many already wait for it."""
         if self._views >= self._settings.views:
-            raise BusyError(retry_after=self.gatherer.seconds_of_work())
+            raise BusyError(retry_after=self.batcher.seconds_of_work())
         self._views += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
             self._views -= 1
 
-    def _task(self, question: AttentionRequest) -> Task:
-        settings = self._settings
-        return read_task(
+    def _encode(self, request: AttentionRequest) -> EncodedRequest:
+        return encode_request(
             self.model.translator,
-            question,
-            view_symbols=settings.view_symbols,
-            max_beam=settings.max_beam,
+            request,
+            max_tokens=self._settings.view_tokens,
+            max_beam=self._settings.max_beam,
         )
 
-    def _look(self, task: Task) -> dict[str, Any]:
-        return look(self.model.translator, self.model.name, task)
+    def _view(self, request: EncodedRequest) -> dict[str, Any]:
+        return attention_view(self.model.translator, self.model.name, request)
 
-    async def _run_batch(self, items: Sequence[Item]) -> list[Found]:
+    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._thread, translate_batch, self.model.translator, items
+            self._thread, translate_batch, self.model.translator, sentences
         )
 
 
-def translate_batch(translator: LoadedTranslator, items: Sequence[Item]) -> list[Found]:
-    """Return the translation of each item, or what is wrong with it."""
-    found: list[Found | None] = [None] * len(items)
-    for manner in dict.fromkeys(item.manner for item in items):
-        places = [place for place, item in enumerate(items) if item.manner == manner]
-        for place, result in zip(
-            places, _translated(translator, [items[p].text for p in places], manner), strict=True
-        ):
-            found[place] = result
-    return [result for result in found if result is not None]
+def translate_batch(
+    translator: LoadedTranslator, sentences: Sequence[QueuedSentence]
+) -> list[Outcome]:
+    """Return for each sentence its translation, or the error that it caused."""
+    outcomes: dict[int, Outcome] = {}
+    for options in dict.fromkeys(sentence.options for sentence in sentences):
+        places = [place for place, each in enumerate(sentences) if each.options == options]
+        texts = [sentences[place].text for place in places]
+        found = _translate_alike(translator, texts, options)
+        outcomes.update(zip(places, found, strict=True))
+    return [outcomes[place] for place in range(len(sentences))]
 
 
-def _translated(translator: LoadedTranslator, texts: Sequence[str], manner: Manner) -> list[Found]:
-    """Translate sentences that want the same; one that cannot be translated spoils no other."""
+def _translate_alike(
+    translator: LoadedTranslator, texts: Sequence[str], options: TranslationOptions
+) -> list[Outcome]:
+    """Translate sentences with the same options; one that fails does not affect the others."""
     left = dict(enumerate(texts))
-    wrong: dict[int, Found] = {}
-    width = max(translator.recipe.decoding.beam, manner.n_best)
+    outcomes: dict[int, Outcome] = {}
+    width = max(translator.recipe.decoding.beam, options.n_best)
     while left:
         places = list(left)
         try:
             results = translator.translate(
-                list(left.values()), n_best=manner.n_best, attention=manner.attention, beam=width
+                list(left.values()), n_best=options.n_best, attention=options.attention, beam=width
             )
         except SENTENCE_ERRORS as error:
             place = places[error.index]
-            wrong[place] = bad_request(f"A sentence cannot be translated: {error.problem}.")
+            outcomes[place] = bad_request(f"A sentence cannot be translated: {error.problem}.")
             del left[place]
             continue
-        return [
-            wrong[place] if place in wrong else results[places.index(place)]
-            for place in range(len(texts))
-        ]
-    return [wrong[place] for place in range(len(texts))]
+        outcomes.update(zip(places, results, strict=True))
+        break
+    return [outcomes[place] for place in range(len(texts))]

@@ -32,7 +32,9 @@ class DecodingSettings(Settings):
     diversity_strength: float = Field(
         0.5, ge=0, description="log-probability lost for each earlier group that chose the symbol"
     )
-    temperature: float = Field(1.0, gt=0, description="of sampling; below 1 it is more cautious")
+    temperature: float = Field(
+        1.0, ge=0, description="of sampling; below 1 it is more cautious, 0 is greedy"
+    )
     top_k: int = Field(0, ge=0, description="sample among so many best symbols; 0: all")
     top_p: float = Field(1.0, gt=0, le=1, description="sample among the best, up to this mass")
     seed: int = Field(1, ge=0, description="of sampling")

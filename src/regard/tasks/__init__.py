@@ -159,6 +159,28 @@ def look_at(request: LookRequest, picture: str | None = None) -> View:
     return views[name](request)
 
 
+def look(
+    run: str | Path, text: str | None = None, *, picture: str | None = None, **where: Any
+) -> View:
+    """Return what a run's model attends to: as values, and as a picture to save.
+
+    `picture` is one that the task has, as "heads", "word" or "arcs"; `where` are the fields of
+    `LookRequest`, as `layer=0` or `word="they"`.
+
+    >>> regard.look("runs/mine", "cats like dogs").save(Path("cats.png"))
+    """
+    return look_at(LookRequest(run=Path(run), text=text, **where), picture)
+
+
+def trace(what: str | Path | Recipe, text: str) -> Trace:
+    """Return every value on the way of one input through a run, or through a fresh model."""
+    if isinstance(what, Recipe):
+        return trace_recipe(what, text)
+    if Path(what).is_dir():
+        return trace_run(Path(what), text)
+    return trace_recipe(find_recipe(str(what)), text)
+
+
 def trace_run(folder: Path, text: str) -> Trace:
     """Trace one input through the best model of a run."""
     from regard.runs.run import Run
@@ -202,9 +224,9 @@ def train(
 
     title = recipe if isinstance(recipe, str) else None
     if not isinstance(recipe, Recipe):
-        recipe = find_recipe(str(recipe), overrides=_overrides(set))
+        recipe = find_recipe(str(recipe), overrides=overrides_of(set))
     elif set:
-        recipe = _changed(recipe, _overrides(set))
+        recipe = _changed(recipe, overrides_of(set))
     return task_of(recipe.task).train(
         recipe,
         Path(out),
@@ -215,7 +237,7 @@ def train(
     )
 
 
-def _overrides(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
+def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
     """Return changes of settings as `key=value`, as the command line has them."""
     from regard.settings.recipe import toml_value
 

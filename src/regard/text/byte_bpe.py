@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import write_file
 from regard.text.vocabulary import surfaces_of_bytes, visible, words_of_surfaces, write_record
 
 END_OF_TEXT = "<|endoftext|>"
@@ -95,9 +96,9 @@ class ByteBpeTokenizer:
     def write_files(self, vocabulary: Path, merges: Path) -> None:
         """Write the two files as GPT-2 has them."""
         text = json.dumps(self.vocabulary, ensure_ascii=False)
-        vocabulary.write_text(text + "\n", encoding="utf-8", newline="\n")
+        write_file(vocabulary, text + "\n")
         lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
-        merges.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        write_file(merges, "\n".join(lines) + "\n")
 
     @classmethod
     def load(cls, folder: Path, name: str) -> ByteBpeTokenizer:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import sentencepiece
 
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import write_file
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.text.vocabulary import (
     read_record,
@@ -157,7 +158,7 @@ class SentencePieceTokenizer:
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, as SentencePiece itself reads it, and `folder/name.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.model").write_bytes(self.model)
+        write_file(folder / f"{name}.model", self.model)
         record = {"kind": "sentencepiece", "sha256": hashlib.sha256(self.model).hexdigest()}
         write_record(folder, name, record)
 

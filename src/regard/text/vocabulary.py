@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import write_file
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
@@ -77,7 +78,7 @@ def write_record(folder: Path, name: str, record: dict[str, Any]) -> None:
     """Write `folder/name.json`, one symbol a line; JSON gives any symbol back as it was."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, ensure_ascii=False, indent=0)
-    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
+    write_file(folder / f"{name}.json", text + "\n")
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ is pickle, so reading a checkpoint from a stranger cannot execute code.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
+from regard.base.files import finish_replacing, whole_folder, write_json
 from regard.training.progress import Progress
 
 
@@ -177,7 +177,7 @@ class CheckpointStore:
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
         """Load the newest checkpoint into model, optimiser and random state."""
-        _finish_replacing(self._run / "best")
+        finish_replacing(self.best)
         folders = self.folders()
         if not folders:
             return Progress()
@@ -301,41 +301,7 @@ def _write_folder(
     folder: Path, *, tensors: Mapping[str, dict[str, Tensor]], state: Mapping[str, Any]
 ) -> None:
     """Write a folder of files so that it appears whole or not at all."""
-    temporary, discarded = _beside(folder)
-    if temporary.exists():
-        shutil.rmtree(temporary)
-    temporary.mkdir(parents=True)
-    for name, part in tensors.items():
-        save_file(part, temporary / name)
-    (temporary / STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-    for path in (*temporary.iterdir(), temporary):
-        _sync(path)
-    if folder.exists():
-        shutil.rmtree(discarded, ignore_errors=True)
-        folder.rename(discarded)
-        temporary.rename(folder)
-        shutil.rmtree(discarded)
-    else:
-        temporary.rename(folder)
-    _sync(folder.parent)
-
-
-def _finish_replacing(folder: Path) -> None:
-    """Complete a replacement that a crash cut off between its two renames."""
-    temporary, discarded = _beside(folder)
-    if discarded.exists() and temporary.exists() and not folder.exists():
-        temporary.rename(folder)  # it was whole before the old one was moved aside
-
-
-def _beside(folder: Path) -> tuple[Path, Path]:
-    """Return the names of a folder that is being written and of the one that it replaces."""
-    return folder.with_name(f".{folder.name}.writing"), folder.with_name(f".{folder.name}.old")
-
-
-def _sync(path: Path) -> None:
-    """Have the operating system write a file or folder to the disk before going on."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with whole_folder(folder) as writing:
+        for name, part in tensors.items():
+            save_file(part, writing / name)
+        write_json(writing / STATE, state)

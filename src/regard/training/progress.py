@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from regard.base.errors import SettingsError
+from regard.base.files import write_file
 from regard.training.update import UpdateResult
 
 
@@ -110,7 +111,7 @@ class MetricsLog:
         self._every = every
         # After a crash the file may hold rows beyond the checkpoint that training resumes from.
         rows = [row for row in read_metrics(path) if row["step"] <= resume_step]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
         """Write loss, gradient norm and the other facts, once in so many updates."""

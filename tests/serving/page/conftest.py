@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 60_000  # milliseconds: machines that test are busy
+TIMEOUT = 60_000  # milliseconds: test machines are busy
 SENTENCE = "badal kofen migon"
 
 Route = Callable[[Any], Any]
@@ -76,13 +76,13 @@ def page() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: the page is tested where it is")
-    api.expect.set_options(timeout=PATIENCE)
+    api.expect.set_options(timeout=TIMEOUT)
     with api.sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         opened = browser.new_page(permissions=["clipboard-read", "clipboard-write"])
-        opened.set_default_timeout(PATIENCE)
+        opened.set_default_timeout(TIMEOUT)
         yield opened
         browser.close()
 
@@ -91,17 +91,17 @@ def page() -> Iterator[Any]:
 def visit(page: Any, server_url: str) -> Iterator[Callable[..., Screen]]:
     """Return a function that opens the page with a state, as if for the first time.
 
-    In the end nothing may stand in the console, and nothing may have been asked of another server;
-    `errors` is a pattern of what a test provokes itself.
+    At the end the console must be empty and no request may have gone to another server; `errors` is
+    a pattern for messages that a test provokes.
     """
     from playwright.sync_api import expect
 
-    said: list[str] = []
+    messages: list[str] = []
     allowed: list[str] = []
     listeners = {
-        "console": lambda line: line.type in ("error", "warning") and said.append(line.text),
-        "pageerror": lambda error: said.append(str(error)),
-        "request": lambda asked: asked.url.startswith(server_url) or said.append(asked.url),
+        "console": lambda line: line.type in ("error", "warning") and messages.append(line.text),
+        "pageerror": lambda error: messages.append(str(error)),
+        "request": lambda sent: sent.url.startswith(server_url) or messages.append(sent.url),
     }
 
     def call(
@@ -129,7 +129,7 @@ def visit(page: Any, server_url: str) -> Iterator[Callable[..., Screen]]:
     for name, listener in listeners.items():
         page.remove_listener(name, listener)
     page.unroute_all()
-    assert [line for line in said if not any(re.search(each, line) for each in allowed)] == []
+    assert [line for line in messages if not any(re.search(each, line) for each in allowed)] == []
 
 
 @pytest.fixture(scope="session")
@@ -138,10 +138,10 @@ def attend(client: httpx.Client) -> Callable[..., dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {}
 
     def call(q: str = SENTENCE, model: str = "attention", **more: Any) -> dict[str, Any]:
-        question = {"q": q, "model": model, **more}
-        key = json.dumps(question)
+        request = {"q": q, "model": model, **more}
+        key = json.dumps(request)
         if key not in known:
-            response = client.post("/attend", json=question)
+            response = client.post("/attend", json=request)
             response.raise_for_status()
             known[key] = response.json()
         return known[key]

@@ -79,7 +79,7 @@ def test_what_was_refused_wants_another_sentence(visit, attend, events, case):
     screen.expect(notice).to_be_hidden()
 
 
-def test_a_busy_server_is_asked_again_by_itself(visit, attend):
+def test_a_busy_server_is_tried_again_automatically(visit, attend):
     busy = {"status": 429, "json": {"error": "Too many."}, "headers": {"Retry-After": "1"}}
     screen = visit(routes=route_of(None, busy), errors="429")
     notice = screen.page.locator(".pane .notice")
@@ -92,14 +92,14 @@ def test_a_server_with_keys_asks_for_one(visit, answering):
     answer = answering([("JA", 0)], ["JA"])["**/stream"]
     sent: list[str | None] = []
 
-    def guard(route: Any) -> None:
+    def require_key(route: Any) -> None:
         sent.append(route.request.post_data_json.get("api_key"))
         if sent[-1] == "secret":
             answer(route)
         else:
             route.fulfill(status=403, json={"error": "Please give an API key."})
 
-    screen = visit(routes={"**/stream": guard}, errors="403")
+    screen = visit(routes={"**/stream": require_key}, errors="403")
     screen.page.get_by_label("API key").fill("secret")
     assert screen.violations() == []
     screen.page.keyboard.press("Enter")

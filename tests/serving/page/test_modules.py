@@ -84,7 +84,7 @@ def test_a_state_survives_the_address(module, state):
         (["e", "i", "n", "␣", "x"], "ein x"),
     ],
 )
-def test_symbols_become_text_again(module, tokens, text):
+def test_tokens_become_text_again(module, tokens, text):
     assert module("tree", "m.joinTokens(given[0], given[0])", tokens) == text
 
 

@@ -102,14 +102,14 @@ def test_axe_finds_nothing_serious(visit, attend, scheme):
 
 
 def test_text_of_the_server_is_never_read_as_html(visit, answering):
-    asked: list[str] = []
+    dialogs: list[str] = []
     screen = visit({"q": EVIL}, routes=answering([(EVIL, 0), ("</b>", 1)], [EVIL, "</b>"]))
-    screen.page.on("dialog", lambda dialog: asked.append(dialog.message) or dialog.dismiss())
+    screen.page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())
     screen.expect(screen.target()).to_have_text([EVIL, "</b>", "end"])
     screen.target().first.click()
     screen.expect(screen.sentence()).to_have_value(EVIL)
     assert screen.page.locator("main img, main script, main b").count() == 0
-    assert asked == []
+    assert dialogs == []
 
 
 def test_text_of_the_reader_is_never_read_as_html(visit):

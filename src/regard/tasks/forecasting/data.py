@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 
 from regard.base.errors import SettingsError
+from regard.base.files import fingerprint
 from regard.batching.windows import WindowBatch
 from regard.corpora.series import (
     FIBONACCI,
@@ -49,10 +49,7 @@ class Windows:
 
     def fingerprint(self) -> str:
         """Return a short digest of series and split, which tells one from another."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (self.series.scaled, self.train, self.valid, self.test):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+        return fingerprint([self.series.scaled, self.train, self.valid, self.test])
 
 
 def given_windows(
@@ -125,7 +122,7 @@ def _split(windows: int, settings: SeriesSettings) -> tuple[np.ndarray, np.ndarr
 
 
 def recipe_for(
-    file: Path,
+    file: Path | None,
     *,
     column: str | None,
     window: int,
@@ -133,9 +130,9 @@ def recipe_for(
     attention: str,
     overrides: Sequence[str] = (),
 ) -> ForecastRecipe:
-    """Return the recipe `forecast` for this file; overrides are applied last."""
+    """Return the recipe `forecast` for a file or a given series; overrides are applied last."""
     chosen = {
-        "data.file": _quoted(str(file)),
+        "data.file": None if file is None else _quoted(str(file)),
         "data.column": None if column is None else _quoted(column),
         "data.window": window,
         "data.horizon": horizon,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from regard.base.files import write_json
 from regard.batching.order import Position
 from regard.batching.windows import WindowBatch, iterate_windows
 from regard.models.forecaster import Forecaster, build_forecaster
@@ -78,9 +78,7 @@ def train_forecaster(
     )
     best = load(run.folder)
     score = measure_forecaster(best, windows)
-    (run.folder / "test.json").write_text(
-        json.dumps(score.to_dict(), indent=1) + "\n", encoding="utf-8"
-    )
+    write_json(run.folder / "test.json", score.to_dict())
     return TrainedForecaster(run, best, windows, score)
 
 
@@ -108,7 +106,7 @@ def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
 
 def _save_scale(run: Run, windows: Windows) -> None:
     scale = {"low": windows.series.low, "high": windows.series.high}
-    (run.folder / SCALE).write_text(json.dumps(scale) + "\n", encoding="utf-8")
+    write_json(run.folder / SCALE, scale, indent=None)
 
 
 def train(

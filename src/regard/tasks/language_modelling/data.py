@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import DataError, SettingsError
-from regard.batching.order import BatchOrder, Position, endless
+from regard.base.files import fingerprint
+from regard.batching.order import BatchOrder, Position, iterate_rows
 from regard.batching.stream import (
     AnswerBatch,
     AnswerIds,
@@ -261,7 +261,7 @@ class AnswerData:
             token_budget=settings.batch_size * recipe.model.context,
             seed=settings.seed,
         )
-        return lambda epoch, batch: endless(
+        return lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_answers([self.train[row] for row in rows]),
             start=Position(epoch, batch),
@@ -299,9 +299,7 @@ def prepare_answers(run: Run, recipe: LanguageModelRecipe) -> AnswerData:
             tokenizer = learn_tokenizer(recipe.tokenizer, iter(texts), characters=size)
         tokenizer.save(run.folder, TOKENIZER)
     text = RunningText(load_tokenizer(run.folder, TOKENIZER))
-    digest = hashlib.blake2b(digest_size=16)
-    for pair in (*train, *valid):
-        digest.update(f"{pair.source}\t{pair.target}\n".encode())
+    digest = fingerprint(f"{pair.source}\t{pair.target}\n" for pair in (*train, *valid))
 
     def encoded(pairs: Sequence[SentencePair]) -> list[AnswerIds]:
         return [
@@ -313,7 +311,7 @@ def prepare_answers(run: Run, recipe: LanguageModelRecipe) -> AnswerData:
             for pair in pairs
         ]
 
-    return AnswerData(text, encoded(train), encoded(valid), digest.hexdigest())
+    return AnswerData(text, encoded(train), encoded(valid), digest)
 
 
 def _read(recipe: LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:

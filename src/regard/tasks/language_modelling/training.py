@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.base.files import write_file
 from regard.batching.batch import split_rows
 from regard.batching.stream import AnswerBatch, StreamBatch
 from regard.compute.processes import processes_for
@@ -156,7 +157,7 @@ class SampleLog:
         (found,) = self._model.generate(settings.prompt, seed=progress.step)
         rows.append({"step": progress.step, **found.to_dict()})
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-        self._path.write_text("".join(lines), encoding="utf-8", newline="\n")
+        write_file(self._path, "".join(lines))
 
     def finished(self, progress: Progress, reason: str) -> None:
         """Do nothing at the end."""

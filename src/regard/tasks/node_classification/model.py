@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from regard.attention.graph import GraphInput
 from regard.base.errors import RegardError, RunError
+from regard.base.files import whole_file
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.corpora.graph_files import read_npz
 from regard.models.graph_classifier import GraphClassifier, NodeOutput, build_graph_classifier
@@ -43,13 +44,9 @@ class EdgeAttention:
         """Write source, target, head and weight: as TSV with names, or as npz with numbers."""
         if path.suffix.lower() == ".npz":
             path.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(
-                path,
-                allow_pickle=False,
-                source=self.source,
-                target=self.target,
-                weights=self.weights,
-            )
+            arrays = {"source": self.source, "target": self.target, "weights": self.weights}
+            with whole_file(path) as file:
+                np.savez_compressed(file, allow_pickle=False, **arrays)
         elif path.suffix.lower() == ".tsv":
             lines = ["source\ttarget\thead\tweight"]
             for source, target, heads in zip(self.source, self.target, self.weights, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,7 @@ from torch import nn
 
 from regard.attention.graph import GraphInput
 from regard.base.errors import RunError, SettingsError
+from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import Position
 from regard.corpora.graph import Graph, Split
@@ -130,9 +130,7 @@ def train_node_classifier(
                 _train_seed(recipe, run, graph, tensors, seed=seed, observers=[observer])
             )
     accuracy = NodeAccuracy(tuple(results))
-    (run.folder / RESULT).write_text(
-        json.dumps(accuracy.to_dict(), indent=1) + "\n", encoding="utf-8"
-    )
+    write_json(run.folder / RESULT, accuracy.to_dict())
     best = load(run.folder)
     best.save_predictions(run.folder / PREDICTIONS)
     return TrainedNodeClassifier(run, best, accuracy)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from regard.base.errors import SettingsError
+from regard.base.files import fingerprint
 from regard.corpora.labelled import (
     LabelledParts,
     LabelledText,
@@ -39,11 +40,8 @@ class LabelledSplits:
 
     def fingerprint(self) -> str:
         """Return a short digest, which tells one corpus from another."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (self.train, self.valid, self.test):
-            for one in part:
-                digest.update(f"{one.label}\t{one.text}\n".encode())
-        return digest.hexdigest()
+        texts = chain(self.train, self.valid, self.test)
+        return fingerprint(f"{one.label}\t{one.text}\n" for one in texts)
 
 
 def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:

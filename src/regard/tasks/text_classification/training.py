@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from regard.base.errors import SettingsError
+from regard.base.files import write_json
 from regard.batching.labelled import (
     LabelledBatch,
     LabelledIds,
     collate_labelled,
 )
-from regard.batching.order import BatchOrder, Position, endless
+from regard.batching.order import BatchOrder, Position, iterate_rows
 from regard.corpora.labelled import LabelledText
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
@@ -46,9 +45,6 @@ from regard.training.checkpoint import read_tensors
 from regard.training.loop import Limits, Objective, Optimisation, Validation, fit, learning_rate
 from regard.training.losses import LossSum
 from regard.training.progress import Observer, Observers
-
-if TYPE_CHECKING:
-    pass
 
 ORIGINAL = ".parametrizations.weight.original"  # how torch calls a matrix beside an adapter
 
@@ -80,7 +76,7 @@ def train_text_classifier(
     splits = splits or read_labelled_splits(recipe.data)
     settings = recipe.training
     text = _tokenizer(recipe, run, splits, tokenizer_of)
-    (run.folder / LABELS).write_text(json.dumps(splits.labels) + "\n", encoding="utf-8")
+    write_json(run.folder / LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
     model = build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
     if recipe.pretrained is not None and not (run.folder / "checkpoints").exists():
@@ -96,7 +92,7 @@ def train_text_classifier(
     store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
     objective = Objective(
         loss_sum=partial(label_loss, model),
-        batches_from=lambda epoch, batch: endless(
+        batches_from=lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_labelled([train[row] for row in rows]),
             start=Position(epoch, batch),
@@ -123,9 +119,7 @@ def train_text_classifier(
     )
     best = load(run.folder)
     score = best.score(splits.test or splits.valid)
-    (run.folder / "test.json").write_text(
-        json.dumps(score.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_json(run.folder / "test.json", score.to_dict())
     return TrainedTextClassifier(run, best, score)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import DataError, SettingsError
+from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.runs.run import Run
@@ -40,11 +40,8 @@ class Splits:
 
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (self.train, self.valid, self.test):
-            for pair in part:
-                digest.update(f"{pair.source}\t{pair.target}\n".encode())
-        return digest.hexdigest()
+        pairs = chain(self.train, self.valid, self.test)
+        return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
 
 
 def read_splits(settings: DataSettings) -> Splits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -75,7 +76,10 @@ class LoadedTranslator:
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.recipe = recipe
-        self._constraints = ConstraintEncoder(target_tokenizer)
+
+    @cached_property
+    def _constraints(self) -> ConstraintEncoder:
+        return ConstraintEncoder(self.target_tokenizer)
 
     @property
     def attends(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from regard.base.errors import SettingsError
+from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.augmentation import Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
@@ -165,9 +165,7 @@ def tested(trained: TrainedTranslator, pairs: Sequence[SentencePair]) -> Trained
     if not pairs:
         return trained
     evaluation = evaluate(trained.model, pairs)
-    (trained.run.folder / "test.json").write_text(
-        json.dumps(evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_json(trained.run.folder / "test.json", evaluation.to_dict())
     return replace(trained, evaluation=evaluation)
 
 

@@ -1,0 +1,282 @@
+"""What the commands do, as functions: compare, score, forecast, corpus; results show themselves.
+
+`train` and `load` are in `regard.tasks`, which knows the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from regard.base.errors import SettingsError
+from regard.settings.recipe import require_known
+
+if TYPE_CHECKING:
+    from regard.corpora.parallel import SentencePair
+    from regard.runs.display import Display
+    from regard.scoring.bleu import Band
+    from regard.scoring.score import Score
+    from regard.studies.compare import Comparison
+    from regard.tasks.forecasting.model import TrainedForecaster
+
+# A file of lines, or the lines themselves.
+Lines: TypeAlias = "str | Path | Sequence[str]"
+BUILT_IN = ("grammar",)
+
+
+@dataclass(frozen=True)
+class TranslationScores:
+    """BLEU and chrF of translations, and BLEU by the length of the source if that was asked for."""
+
+    bleu: Score
+    chrf: Score
+    by_length: tuple[Band, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        found: dict[str, Any] = {"bleu": self.bleu.to_dict(), "chrf": self.chrf.to_dict()}
+        if self.by_length:
+            found["by_length"] = [band.to_dict() for band in self.by_length]
+        return found
+
+    def __str__(self) -> str:
+        lines = [str(self.bleu), str(self.chrf)]
+        if self.by_length:
+            lines += ["", "words   sentences    BLEU"]
+        for band in self.by_length:
+            value = f"{band.score.value:7.2f}" if band.score else "      -"
+            lines.append(f"{band.label:<8}{band.sentences:>9} {value}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from regard.pictures.curves import length_curves_svg
+        from regard.pictures.svg import notebook_lines, notebook_picture
+
+        shown = notebook_lines(("BLEU", str(self.bleu)), ("chrF", str(self.chrf)))
+        if not any(band.score for band in self.by_length):
+            return shown
+        drawn = length_curves_svg({"translations": list(self.by_length)})
+        return shown + notebook_picture(drawn, label="BLEU by sentence length")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs to train, validate and test on, with gold word alignments."""
+
+    train: list[SentencePair]
+    valid: list[SentencePair]
+    test: list[SentencePair]
+    folder: Path | None = None
+    """Where the files were written, if they were."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the folder and its files, or how many pairs there are."""
+        if self.folder is not None:
+            files = sorted(path.name for path in self.folder.iterdir())
+            return {"folder": str(self.folder), "files": files}
+        return {name: len(getattr(self, name)) for name in ("train", "valid", "test")}
+
+    def _repr_html_(self) -> str:
+        from regard.pictures.svg import notebook_lines
+
+        sizes = f"{len(self.train):,} train, {len(self.valid):,} valid, {len(self.test):,} test"
+        return notebook_lines(
+            ("pairs", sizes), *((pair.source, pair.target) for pair in self.train[:3])
+        )
+
+
+def compare(
+    runs: Mapping[str, str | Path] | Iterable[str | Path],
+    *,
+    test: tuple[str | Path, str | Path] | None = None,
+    baseline: str | None = None,
+    tokenize: str = "13a",
+    out: str | Path | None = None,
+    title: str = "Comparison of translators",
+    progress: bool | Display = True,
+) -> Comparison:
+    """Compare trained translators on one test set: scores, certainty, speed and size.
+
+    The runs are folders, or folders by name. The test set is the one that the runs share, or two
+    files. The baseline, by name or folder, is the first run unless it is named; one that is not
+    among the runs is added. With `out`, a page with pictures and the figures go to that folder.
+    """
+    from regard.runs.display import display_of
+    from regard.studies import compare as study
+    from regard.studies.comparison_report import write_comparison
+
+    display = display_of(progress)
+    if isinstance(runs, Mapping):
+        named = {name: Path(folder) for name, folder in runs.items()}
+    else:
+        named = study.named_runs(_with_baseline([Path(run) for run in runs], baseline))
+    found = study.compare(
+        named,
+        test=None if test is None else (Path(test[0]), Path(test[1])),
+        baseline=_baseline_name(baseline, named),
+        tokenize=tokenize,
+        stage=display.waiting,
+    )
+    if out is not None:
+        with display.waiting("Writing ..."):
+            write_comparison(found, Path(out), title=title)
+    return found
+
+
+def _with_baseline(runs: list[Path], baseline: str | None) -> list[Path]:
+    """Return the runs; a baseline that is not among them comes first."""
+    known = {run.resolve() for run in runs} | {Path(run.name) for run in runs}
+    if baseline is not None and not {Path(baseline), Path(baseline).resolve()} & known:
+        return [Path(baseline), *runs]
+    return runs
+
+
+def _baseline_name(given: str | None, runs: Mapping[str, Path]) -> str | None:
+    """Return the name of a baseline that is given by its name, its folder's name or its path."""
+    for name, folder in runs.items():
+        if given is not None and Path(given).resolve() == folder.resolve():
+            return name
+    for name, folder in runs.items():
+        if given == folder.name:
+            return name
+    return given
+
+
+def score(
+    system: Lines,
+    reference: Lines,
+    *,
+    source: Lines | None = None,
+    by_length: bool = False,
+    tokenize: str = "13a",
+) -> TranslationScores:
+    """Score translations against references with sacreBLEU, signatures included.
+
+    Each is a file with a sentence a line, or a list of sentences. `by_length` adds BLEU by the
+    number of source words, for which the sources must be given.
+    """
+    from regard.scoring.bleu import bleu_by_length, corpus_bleu, corpus_chrf
+
+    if by_length and source is None:
+        raise SettingsError("--by-length needs the source sentences: give --source FILE.")
+    outputs, references = _lines(system), _lines(reference)
+    bands: tuple[Band, ...] = ()
+    if by_length and source is not None:
+        bands = tuple(bleu_by_length(outputs, references, _lines(source), tokenize=tokenize))
+    return TranslationScores(
+        corpus_bleu(outputs, references, tokenize=tokenize),
+        corpus_chrf(outputs, references),
+        bands,
+    )
+
+
+def score_alignments(
+    system: str | Path,
+    gold: str | Path,
+    *,
+    reverse: str | Path | None = None,
+    symmetrise: str = "grow-diag-final-and",
+    gold_first: int = 0,
+) -> Score:
+    """Return the alignment error rate of a file of word alignments, of one direction or of two.
+
+    `gold_first` is the number of the first word in the gold file, 0 or 1.
+    """
+    from regard.corpora.pharaoh import read_alignments, read_gold
+    from regard.scoring.alignment import alignment_error_rate, symmetrise_all
+
+    found = [frozenset(links) for links in read_alignments(Path(system))]
+    if reverse is not None:
+        back = [{(s, t) for t, s in links} for links in read_alignments(Path(reverse))]
+        found = symmetrise_all(found, back, method=symmetrise)
+    marked = read_gold(Path(gold), first=gold_first)
+    return alignment_error_rate(
+        found, [line.sure for line in marked], [line.possible for line in marked]
+    )
+
+
+def forecast(
+    data: str | Path | Sequence[float],
+    *,
+    column: str | None = None,
+    window: int = 20,
+    horizon: int = 1,
+    attention: str = "softmax",
+    out: str | Path,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    progress: bool | Display = True,
+) -> TrainedForecaster:
+    """Train on a series and see how well it can be forecast; the end of the series is the test.
+
+    `data` is a CSV file, of which `column` names a column, or the numbers themselves.
+    """
+    from regard.runs.display import display_of
+    from regard.tasks import overrides_of
+    from regard.tasks.forecasting.data import recipe_for
+    from regard.tasks.forecasting.training import train
+
+    from_file = isinstance(data, str | Path)
+    recipe = recipe_for(
+        Path(str(data)) if from_file else None,
+        column=column,
+        window=window,
+        horizon=horizon,
+        attention=attention,
+        overrides=overrides_of(set),
+    )
+    title = Path(str(data)).name if from_file else "series"
+    return train(
+        recipe,
+        Path(out),
+        title=title,
+        data=None if from_file else data,  # type: ignore[arg-type]
+        display=display_of(progress),
+    )
+
+
+def corpus(
+    name: str = "grammar",
+    *,
+    pair: str = "en-de",
+    size: int = 20_000,
+    valid_size: int = 1_000,
+    test_size: int = 1_000,
+    words: str = "full",
+    length: tuple[int, int] = (3, 60),
+    seed: int = 1,
+    out: str | Path | None = None,
+) -> Corpus:
+    """Return a built-in corpus, and write it to files if `out` names a folder.
+
+    `length` is the fewest and the most source words of a sentence. The same seed gives the same
+    sentences, always and everywhere.
+    """
+    from regard.corpora.grammar import generate, write_corpus
+
+    require_known(name, BUILT_IN, what="corpus")
+    require_known(words, ["full", "small"], what="vocabulary")
+    shortest, longest = length
+    if shortest > longest:
+        raise SettingsError(f"--min-words ({shortest}) must not exceed --max-words ({longest}).")
+    settings: dict[str, Any] = {
+        "pair": pair,
+        "min_words": shortest,
+        "max_words": longest,
+        "words": words,
+        "seed": seed,
+    }
+    if out is not None:
+        write_corpus(Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings)
+    train, valid, test = (
+        generate(split=split, size=count, **settings)  # type: ignore[arg-type]
+        for split, count in (("train", size), ("valid", valid_size), ("test", test_size))
+    )
+    return Corpus(train, valid, test, None if out is None else Path(out))
+
+
+def _lines(given: Lines) -> list[str]:
+    from regard.corpora.lines import read_lines
+
+    return list(read_lines(Path(given)) if isinstance(given, str | Path) else given)

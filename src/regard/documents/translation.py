@@ -1,0 +1,398 @@
+"""A run prepared to translate: short texts, lines of any number, documents of any format."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from regard.base.errors import RegardError, SettingsError
+from regard.base.files import write_file
+from regard.corpora import lines
+from regard.corpora.formats.document import ColumnReader, Languages
+from regard.corpora.formats.json_lines import FieldReader
+from regard.corpora.formats.registry import LINE_FORMATS, format_of, read_document
+from regard.documents import files, segments
+from regard.documents.files import StandardOutput, Write
+from regard.documents.segments import alignment_line, shown_lines
+from regard.engines.choice import EngineName, choose_engine
+from regard.engines.torch_engine import TorchEngine
+from regard.exchange.ctranslate2 import Quantization
+from regard.runs.display import Display, SilentDisplay, display_of
+from regard.tasks.translation.constraints import Terminology
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.results import Translation
+
+STANDARD_INPUT = Path("standard input")
+NO_LANGUAGES = Languages("", "")
+Split = Literal["never", "long", "always"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How translations are searched for, and by what."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of decoding that differ from the recipe's, as `{"beam": 8}`."""
+    n_best: int = 1
+    terminology: Terminology = field(default_factory=Terminology)
+    engine: EngineName = "auto"
+    quantization: Quantization | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """What is read, what is written, and how texts are found in it."""
+
+    source: Path | None = None
+    """None stands for standard input."""
+    output: Path | None = None
+    """None stands for standard output."""
+    align: Path | None = None
+    json: bool = False
+    format_name: str | None = None
+    column: str | None = None
+    field: str | None = None
+    split: Split | None = None
+    languages: Languages = NO_LANGUAGES
+    window: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """What errors call the input."""
+        return self.source or STANDARD_INPUT
+
+    @property
+    def kind(self) -> str:
+        """The format of the input."""
+        named = self.format_name
+        if named is None and self.column is not None:
+            named = "tsv"
+        elif named is None and self.field is not None:
+            named = "jsonl"
+        return format_of(self.source, named=named)
+
+    def splitting(self) -> segments.Splitting:
+        """Return when texts are split; documents always are, lines only if they are long."""
+        split = self.split or ("long" if self.kind in LINE_FORMATS else "always")
+        beyond = {"never": None, "long": segments.LONG_LINE, "always": 0}[split]
+        return segments.Splitting(beyond, self.languages.source)
+
+    def check(self) -> None:
+        """Refuse outputs that cannot be written, before any time is spent."""
+        for path in (self.output, self.align):
+            if path is None:
+                continue
+            if not path.parent.is_dir():
+                raise SettingsError(f"Cannot write {path}: there is no folder {path.parent}.")
+            if path.is_dir():
+                raise SettingsError(f"Cannot write {path}: it is a folder.")
+            source = self.source
+            if source is not None and source.exists() and path.exists() and path.samefile(source):
+                raise SettingsError(f"Cannot write {path}: it is the input. Choose another name.")
+
+
+@dataclass(frozen=True)
+class PreparedTranslator:
+    """A loaded run with its engine and the options of its search."""
+
+    run: Path
+    translator: LoadedTranslator
+    options: SearchOptions
+
+    @property
+    def n_best(self) -> int:
+        """How many translations each sentence gets."""
+        return self.options.n_best
+
+    def stream(self, *, attention: bool, scores: bool = False) -> segments.Translate:
+        """Return the function that translates sentences."""
+        terminology = self.options.terminology
+
+        def translate(texts: Sequence[str]) -> Iterable[tuple[int, Translation]]:
+            return self.translator.stream(
+                texts,
+                n_best=self.n_best,
+                attention=attention,
+                scores=scores or self.n_best > 1,
+                constraints=[terminology.of(text) for text in texts] if terminology else None,
+                **self.options.changes,
+            )
+
+        return translate
+
+    def texts(self, given: Sequence[str], *, attention: bool, scores: bool) -> list[Translation]:
+        """Translate texts that fit into memory."""
+        results = dict(self.stream(attention=attention, scores=scores)(given))
+        return [results[index] for index in range(len(given))]
+
+    def terms(self) -> dict[str, Any]:
+        """Return all that a translation depends on, apart from its source."""
+        search = {
+            **self.options.changes,
+            "n_best": self.n_best,
+            "quantization": self.options.quantization,
+        }
+        return {
+            "version": version("regard"),
+            "model": segments.run_fingerprint(self.run),
+            "search": search,
+            "terminology": self.options.terminology.to_dict(),
+        }
+
+
+def prepare_translator(
+    run: Path,
+    options: SearchOptions,
+    *,
+    measure: bool = True,
+    report: Write | None = None,
+) -> PreparedTranslator:
+    """Load a run and choose its engine; without `measure`, say for a short text, by rule alone."""
+    model = load(run)
+    changes = dict(options.changes)
+    if options.n_best > 1:
+        width = changes.get("beam") or model.recipe.decoding.beam
+        changes["beam"] = max(width, options.n_best)
+    settings = model.decoding(n_best=options.n_best, **changes)
+    engine = options.engine
+    if options.terminology and engine == "auto":
+        engine = "torch"
+    if options.terminology and engine != "torch":
+        raise SettingsError(
+            f"The engine {engine} takes no --prefix, --must, --must-not and --terminology: "
+            "use --engine torch."
+        )
+    if measure or engine != "auto" or options.quantization or options.threads:
+        model.engine = choose_engine(
+            model,
+            folder=run,
+            engine=engine,
+            threads=options.threads,
+            quantization=options.quantization,
+            report=report,
+        )
+    elif report is not None:
+        report("Engine: torch (a short text is not worth a measurement).")
+    lacking = model.engine.lacks(settings)
+    if lacking and engine != "auto":
+        raise SettingsError(f"The engine {engine} lacks {lacking}: use --engine torch.")
+    if lacking:
+        model.engine = TorchEngine(model.model)
+    return PreparedTranslator(
+        run,
+        model,
+        SearchOptions(
+            changes=changes,
+            n_best=options.n_best,
+            terminology=options.terminology,
+            engine=engine,
+            quantization=options.quantization,
+            threads=options.threads,
+        ),
+    )
+
+
+def translate_input(
+    model: PreparedTranslator,
+    options: FileOptions,
+    *,
+    write: Write,
+    display: Display | None = None,
+) -> None:
+    """Translate a file or standard input, as its format asks for.
+
+    `write` gets what goes to standard output.
+    """
+    require_alignable(model, options)
+    display = SilentDisplay() if display is None else display
+    whole = options.json or options.align is not None or model.n_best > 1
+    if whole and options.kind != "lines":
+        raise SettingsError(
+            f"--json, --align and --n-best go with lines of text, not with {options.kind}; "
+            "--format lines reads any file as such."
+        )
+    if options.json:
+        _translate_json(model, options, write)
+    elif options.kind in LINE_FORMATS:
+        _translate_lines(model, options, write, display)
+    else:
+        _translate_document(model, options, write, display)
+
+
+def translate_text(
+    model: PreparedTranslator, given: Sequence[str], options: FileOptions, *, write: Write
+) -> None:
+    """Translate lines that fit into memory, and write them."""
+    require_alignable(model, options)
+    found = model.texts(
+        given, attention=options.align is not None or options.json, scores=options.json
+    )
+    if options.align is not None:
+        write_file(options.align, "".join(f"{alignment_line(one)}\n" for one in found))
+    if options.json:
+        records = [one.to_dict() for one in found]
+        written = json.dumps(records, ensure_ascii=False, indent=1) + "\n"
+    else:
+        written = "".join(f"{shown_lines(one, model.n_best)}\n" for one in found)
+    if options.output is not None:
+        write_file(options.output, written)
+    else:
+        write(written)
+
+
+def require_alignable(model: PreparedTranslator, options: FileOptions) -> None:
+    """Refuse alignments of a model that has no attention."""
+    if options.align is not None and not model.translator.attends:
+        raise RegardError(f"The model of {model.run} has no attention to align by.")
+
+
+def _translate_json(model: PreparedTranslator, options: FileOptions, write: Write) -> None:
+    """Translate all lines at once: a JSON list is one value."""
+    if options.source is not None:
+        given = lines.read_lines(options.source)
+    else:
+        given = lines.decode_lines(sys.stdin.buffer.read(), path=STANDARD_INPUT)
+    try:
+        translate_text(model, given, options, write=write)
+    except segments.SENTENCE_ERRORS as error:
+        line = error.index + 1
+        raise segments.located(error, path=options.path, line=line, what="the line") from error
+
+
+def _translate_lines(
+    model: PreparedTranslator, options: FileOptions, write: Write, display: Display
+) -> None:
+    translate = _window_translator(model, options)
+    window = options.window or files.WINDOW
+    with ExitStack() as stack:
+        if options.source is not None:
+            stream = stack.enter_context(lines.open_stream(options.source))
+        else:
+            standard_input = cast(io.BufferedIOBase, sys.stdin.buffer)
+            stream = lines.LineStream(standard_input, path=STANDARD_INPUT)
+        if options.output is None:
+            others = [] if options.align is None else [options.align]
+            sink = stack.enter_context(StandardOutput(write, others))
+            files.translate_stream(stream, sink, translate, window=window)
+            return
+        outputs = [path for path in (options.output, options.align) if path is not None]
+        parts = stack.enter_context(files.PartFiles(outputs, terms=_terms(model, options)))
+        watcher = stack.enter_context(display.translating())
+        try:
+            files.translate_file(
+                stream, parts, translate, window=window, watcher=watcher, notice=display.note
+            )
+        except KeyboardInterrupt:
+            if parts.begun and stream.rereadable:
+                display.note(
+                    f"What is done is kept in {parts.parts[0]}: the same command goes on from "
+                    "there."
+                )
+            raise
+
+
+def _window_translator(model: PreparedTranslator, options: FileOptions) -> files.WindowTranslator:
+    """Return what turns lines into outputs; views of whole sentences exclude splitting them."""
+    if options.align is not None or model.n_best > 1:
+
+        def views(translation: Translation) -> tuple[str, ...]:
+            links = (alignment_line(translation),) if options.align is not None else ()
+            return (shown_lines(translation, model.n_best), *links)
+
+        return files.WholeLines(
+            segments.SentenceCache(model.stream(attention=options.align is not None), views),
+            options.path,
+            outputs=1 + (options.align is not None),
+        )
+    read, keep_ends = _line_reader(options)
+    return files.SplitLines(
+        segments.SentenceCache(model.stream(attention=False), segments.linked),
+        options.path,
+        read=read,
+        splitting=options.splitting(),
+        keep_ends=keep_ends,
+    )
+
+
+def _line_reader(options: FileOptions) -> tuple[files.LineReader, bool]:
+    """Return what finds the text in a line, and whether line ends are kept."""
+    if options.kind == "tsv":
+        return ColumnReader(options.column or "1", path=options.path), True
+    if options.kind == "jsonl":
+        if options.field is None:
+            raise SettingsError("JSON lines have many fields: name one with --field, as text.")
+        return FieldReader(options.field, path=options.path), True
+    return files.plain_line, False
+
+
+def _terms(model: PreparedTranslator, options: FileOptions) -> dict[str, Any]:
+    """Return all that the output depends on, apart from the input."""
+    splitting = options.splitting()
+    reading_as = {
+        "format": options.kind,
+        "column": options.column,
+        "field": options.field,
+        "split": splitting.beyond,
+        "language": splitting.language,
+        "align": options.align is not None,
+    }
+    return {**model.terms(), "reading": reading_as}
+
+
+def _translate_document(
+    model: PreparedTranslator, options: FileOptions, write: Write, display: Display
+) -> None:
+    if options.source is not None:
+        with (
+            lines.reading(options.source, expected=lines.SENTENCES),
+            lines.open_text(options.source) as file,
+        ):
+            content = file.read()
+    else:
+        content = sys.stdin.buffer.read()
+    document = read_document(
+        content, path=options.path, kind=options.kind, languages=options.languages
+    )
+    with display.translating() as watcher:
+        count = len(document.segments)
+        written = segments.translate_document(
+            document,
+            model.stream(attention=segments.needs_alignment(document, model.translator)),
+            path=options.path,
+            splitting=options.splitting(),
+            done=lambda share: watcher.moved(int(share * count), share),
+        )
+    if options.output is not None:
+        write_file(options.output, written)
+    else:
+        write(written)
+
+
+def translate_file(
+    run: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    search: SearchOptions | None = None,
+    progress: bool | Display = True,
+    **options: Any,
+) -> Path:
+    """Translate a file of any size and format, and return the path of the output.
+
+    Stopped in the middle, the same call goes on where it was. The options are the fields of
+    `FileOptions`, as `column="2"` of a TSV file or `split="never"`; `search` changes how
+    translations are searched for.
+    """
+    files_options = FileOptions(source=Path(source), output=Path(output), **options)
+    files_options.check()
+    model = prepare_translator(Path(run), search or SearchOptions())
+    translate_input(model, files_options, write=lambda text: None, display=display_of(progress))
+    return Path(output)
