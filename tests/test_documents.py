@@ -25,7 +25,9 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 PARTS = ("data", "tokenizer", "model", "batches", "training", "decoding")
-SETTING = re.compile(rf"(?<![\w./-])((?:{'|'.join(PARTS)})\.[a-z_]+(?:\.[a-z_]+)*)(?![\w/-])")
+SETTING = re.compile(
+    rf"(?<![\w./-])((?:{'|'.join(PARTS)})\.[a-z_]+(?:\.[a-z_]+)*)(?![\w/-])(?<!safetensors)"
+)
 
 
 def snippets(path: Path) -> Iterator[tuple[str, str]]:
@@ -103,6 +105,16 @@ def test_links_and_pictures_lead_somewhere(path: Path) -> None:
     for target in ("".join(found) for found in targets):
         if "://" not in target:
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_architecture_names_every_room_and_its_files() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", text.split("## A task")[0], re.MULTILINE))
+    rooms = ROOT / "src" / "regard"
+    assert {*rows} == {path.parent.name for path in rooms.glob("*/__init__.py")}
+    for room, holds in rows.items():
+        files = {path.stem for path in (rooms / room).iterdir()}
+        assert {*re.findall(r"`(\w+)`", holds)} <= files, room
 
 
 def test_tables_are_made_of_the_result_files() -> None:
