@@ -88,14 +88,14 @@ def layer_of(kind: str) -> MultiHeadAttention:
 def loss_of(layer: MultiHeadAttention, inputs: Tensor, kind: str) -> Tensor:
     """Return a number that depends on all that the layer gives for these inputs."""
     length = inputs.shape[1]
-    sight = Visibility(
+    visibility = Visibility(
         target=length,
         source=length,
         dtype=inputs.dtype,
         device=inputs.device,
         window=WINDOW if kind == "window" else None,
     )
-    (context, _), _ = layer(inputs, sight, with_weights=kind == "full")
+    (context, _), _ = layer(inputs, visibility, with_weights=kind == "full")
     return context.square().mean()
 
 

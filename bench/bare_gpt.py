@@ -147,10 +147,10 @@ def bare_gradient(
     model: LanguageModel[Any], *, batch: int, time: int
 ) -> Callable[[StreamBatch, int], float]:
     """Return what sets the gradients of a GPT with learned positions, tied and without dropout."""
-    reader: Any = model.reader
-    layers = [Layer(module, batch=batch, time=time) for module in reader.layers]
-    last = Norm(reader.norm)
-    table, positions = reader.embedded.embedding.weight, reader.embedded.positions.vectors
+    backbone: Any = model.backbone
+    layers = [Layer(module, batch=batch, time=time) for module in backbone.layers]
+    last = Norm(backbone.norm)
+    table, positions = backbone.embedded.embedding.weight, backbone.embedded.positions.vectors
     by_table, by_positions = gradient_of(table), gradient_of(positions)
     logits = torch.empty(batch * time, len(table))
     by_features = torch.empty(batch * time, table.shape[1])

@@ -31,7 +31,7 @@ def test_a_memory_for_loops_gives_the_same_with_the_same_gradients(name: str) ->
     source, query = torch.randn(2, 3, 6, requires_grad=True), torch.randn(2, 4, 6)
     memory = lookup.prepare(source, MASK)
     whole, _ = lookup(query, memory)
-    looping = memory.repeated()
+    looping = memory.as_shared()
     steps = torch.cat([lookup(query[:, [i]], looping).context for i in range(4)], dim=1)
     torch.testing.assert_close(steps, whole)
     leaves = [source, *lookup.parameters()]

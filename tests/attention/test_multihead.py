@@ -75,17 +75,17 @@ def test_fused_equals_plain(
 ) -> None:
     source = target + before
     query, keys, values = heads_of(seed, target=target, source=source)
-    sight = sight_of(
+    visibility = sight_of(
         target,
         source,
         causal=causal,
         real=some_real(source) if padded and not causal else None,
         slopes=alibi_slopes(3) if slopes else None,
     )
-    plain = plain_attention(query, keys, values, penalties=sight.penalties)
-    only = sight.causal_only
+    plain = plain_attention(query, keys, values, penalties=visibility.penalties)
+    only = visibility.causal_only
     fused = fused_attention(
-        query, keys, values, penalties=None if only else sight.penalties, causal_only=only
+        query, keys, values, penalties=None if only else visibility.penalties, causal_only=only
     )
     torch.testing.assert_close(fused.context, plain.context)
     assert plain.weights is not None
@@ -105,8 +105,8 @@ def test_local_equals_plain_with_a_masked_window(
 ) -> None:
     query, keys, values = heads_of(seed, target=time, source=time)
     real = some_real(time) if padded else None
-    sight = sight_of(time, time, causal=causal, window=window, real=real)
-    plain = plain_attention(query, keys, values, penalties=sight.penalties).context
+    visibility = sight_of(time, time, causal=causal, window=window, real=real)
+    plain = plain_attention(query, keys, values, penalties=visibility.penalties).context
     local = local_attention(query, keys, values, window=window, causal=causal, real=real).context
     rows = torch.ones(2, time, dtype=torch.bool) if real is None else real  # padding may differ
     torch.testing.assert_close(local.transpose(1, 2)[rows], plain.transpose(1, 2)[rows])
@@ -119,7 +119,7 @@ def test_linear_attention_in_chunks_and_steps_equals_its_explicit_weights(
 ) -> None:
     query, keys, values = heads_of(seed, target=time, source=time)
     explicit = explicit_linear_attention(
-        query, keys, values, sight=sight_of(time, time, causal=True)
+        query, keys, values, visibility=sight_of(time, time, causal=True)
     )
     assert explicit.weights is not None
     torch.testing.assert_close(explicit.weights.sum(-1), torch.ones(2, 3, time))
@@ -135,10 +135,10 @@ def test_linear_attention_in_chunks_and_steps_equals_its_explicit_weights(
 
 def test_linear_attention_over_all_keys_equals_its_explicit_weights() -> None:
     query, keys, values = heads_of(5, target=4, source=7)
-    sight = sight_of(4, 7, real=some_real(7))
-    explicit = explicit_linear_attention(query, keys, values, sight=sight)
+    visibility = sight_of(4, 7, real=some_real(7))
+    explicit = explicit_linear_attention(query, keys, values, visibility=visibility)
     torch.testing.assert_close(
-        linear_attention(query, keys, values, sight=sight).context, explicit.context
+        linear_attention(query, keys, values, visibility=visibility).context, explicit.context
     )
     assert explicit.weights is not None
     assert explicit.weights[1, :, :, 4:].abs().max() == 0
@@ -153,9 +153,9 @@ def test_the_chosen_kernel_equals_the_one_with_weights(
     monkeypatch.setattr(multihead, "LONG_WITH_GRADIENT", 16)
     module, inputs = module_of(kind), torch.randn(2, length, 12)
     real = None if causal else some_real(length)
-    sight = sight_of(length, length, causal=causal, real=real, **options_of(kind))
-    (fast, nothing), _ = module(inputs, sight)
-    (slow, weights), _ = module(inputs, sight, with_weights=True)
+    visibility = sight_of(length, length, causal=causal, real=real, **options_of(kind))
+    (fast, nothing), _ = module(inputs, visibility)
+    (slow, weights), _ = module(inputs, visibility, with_weights=True)
     assert nothing is None
     rows = torch.ones(2, length, dtype=torch.bool) if real is None else real
     torch.testing.assert_close(fast[rows], slow[rows])
@@ -175,8 +175,8 @@ def test_cached_steps_equal_the_full_pass(kind: str, cuts: set[int]) -> None:
     borders = [0, *sorted(cuts), 11]
     for start, end in itertools.pairwise(borders):
         kept = min(start, 2) if kind == "window" else start
-        sight = sight_of(end - start, kept + end - start, causal=True, **options)
-        (part, _), past = module(inputs[:, start:end], sight, past=past, start=start)
+        visibility = sight_of(end - start, kept + end - start, causal=True, **options)
+        (part, _), past = module(inputs[:, start:end], visibility, past=past, start=start)
         parts.append(part)
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=1e-4, atol=1e-5)
     assert isinstance(past, LinearState if kind == "linear" else KeysValues)
@@ -212,9 +212,9 @@ def test_attention_across_follows_the_formula(source: int, monkeypatch: pytest.M
 
 def test_without_positions_the_order_of_inputs_is_the_order_of_outputs() -> None:
     module, inputs, order = module_of("plain"), torch.randn(2, 9, 12), torch.randperm(9)
-    sight = sight_of(9, 9)
-    (straight, _), _ = module(inputs, sight)
-    (mixed, _), _ = module(inputs[:, order], sight)
+    visibility = sight_of(9, 9)
+    (straight, _), _ = module(inputs, visibility)
+    (mixed, _), _ = module(inputs[:, order], visibility)
     torch.testing.assert_close(mixed, straight[:, order])
 
 
@@ -236,16 +236,16 @@ def test_heads_with_one_hot_relative_positions_are_a_convolution() -> None:
 
     # Distances beyond the reach share its vector, so each query sees itself and its neighbours.
     inputs = torch.randn(2, time, model_dim)
-    sight = sight_of(time, time, window=1)
-    (found, _), _ = module(inputs, sight)
+    visibility = sight_of(time, time, window=1)
+    (found, _), _ = module(inputs, visibility)
     expected = torch.nn.functional.conv1d(inputs.transpose(1, 2), kernel).transpose(1, 2)
     torch.testing.assert_close(found[:, 1:-1], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_falls_on_the_weights_and_only_in_training() -> None:
     module = MultiHeadAttention(model_dim=12, heads=3, dropout=0.5)
-    inputs, sight = torch.randn(2, 24, 12), sight_of(24, 24, window=2)
-    for now in (sight, sight_of(24, 24)):
+    inputs, visibility = torch.randn(2, 24, 12), sight_of(24, 24, window=2)
+    for now in (visibility, sight_of(24, 24)):
         assert not torch.equal(module(inputs, now)[0].context, module(inputs, now)[0].context)
         module.eval()
         assert torch.equal(module(inputs, now)[0].context, module(inputs, now)[0].context)

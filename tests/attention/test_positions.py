@@ -52,9 +52,7 @@ def test_sinusoids_want_an_even_width() -> None:
 def test_learned_positions_refuse_what_they_never_saw() -> None:
     positions = LearnedPositions(4, max_length=10)
     assert positions(3, start=7).shape == (3, 4)
-    with pytest.raises(
-        RegardError, match=r"sequence of 11 symbols is longer than the 10 positions"
-    ):
+    with pytest.raises(RegardError, match=r"sequence of 11 tokens is longer than the 10 positions"):
         positions(4, start=7)
 
 

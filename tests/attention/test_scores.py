@@ -9,41 +9,41 @@ from torch import Tensor
 from regard.attention.scores import (
     SCORES,
     AdditiveScore,
+    AttentionScore,
     BilinearScore,
     DotScore,
     MultiHeadScore,
     ParameterisedScore,
-    Score,
 )
 
 HEADS = 2
 
 
-def dot(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def dot(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     return h @ s
 
 
-def additive(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def additive(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     assert isinstance(score, AdditiveScore)
     w, u, v = (part.weight for part in (score.query_weights, score.key_weights, score.readout))
     return v[0] @ torch.tanh(w @ s + u @ h)
 
 
-def scaled_dot(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def scaled_dot(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     return h @ s / len(h) ** 0.5
 
 
-def bilinear(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def bilinear(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     assert isinstance(score, BilinearScore)
     return h @ score.weights.weight @ s
 
 
-def parameterised(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def parameterised(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     assert isinstance(score, ParameterisedScore)
     return (score.key_weights.weight @ h) @ (score.query_weights.weight @ s)
 
 
-def multi_head(score: Score, s: Tensor, h: Tensor) -> Tensor:
+def multi_head(score: AttentionScore, s: Tensor, h: Tensor) -> Tensor:
     assert isinstance(score, MultiHeadScore)
     keys, queries = (part.weight.chunk(HEADS) for part in (score.key_weights, score.query_weights))
     return torch.stack(
@@ -53,7 +53,7 @@ def multi_head(score: Score, s: Tensor, h: Tensor) -> Tensor:
 
 # A new score needs one row here: its formula for one query s and one key h, as the paper has it;
 # with several heads it has one number for each.
-FORMULAS: dict[str, Callable[[Score, Tensor, Tensor], Tensor]] = {
+FORMULAS: dict[str, Callable[[AttentionScore, Tensor, Tensor], Tensor]] = {
     "dot": dot,
     "scaled-dot": scaled_dot,
     "bilinear": bilinear,
@@ -103,8 +103,8 @@ def test_the_dot_score_names_widths_that_differ() -> None:
 
 
 def test_a_score_without_formula_says_so() -> None:
-    with pytest.raises(TypeError, match="Score gives no formula"):
-        Score(value_dim=2)(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
+    with pytest.raises(TypeError, match="AttentionScore gives no formula"):
+        AttentionScore(value_dim=2)(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
 
 
 def test_heads_must_share_the_width_evenly() -> None:

@@ -11,7 +11,7 @@ from regard.settings.models import RecurrentSettings
 from regard.text.tokenizers import Kind, load_tokenizer, train_tokenizer
 
 
-def test_the_special_symbols_come_first() -> None:
+def test_the_special_tokens_come_first() -> None:
     assert (PAD, UNKNOWN, BEGIN, END) == (0, 1, 2, 3)
     assert len(SPECIALS) == 4
 

@@ -23,12 +23,12 @@ def test_a_layer_finds_the_same_without_them(monkeypatch: pytest.MonkeyPatch) ->
     attention = MultiHeadAttention(model_dim=8, heads=2)
     network = FeedForward(8, hidden=12, activation="relu")
     inputs = torch.randn(2, 5, 8)
-    sight = Visibility(
+    visibility = Visibility(
         target=5, source=5, causal=True, dtype=inputs.dtype, device=torch.device("cpu")
     )
 
     def gradients() -> list[torch.Tensor]:
-        (context, _), _ = attention(inputs, sight)
+        (context, _), _ = attention(inputs, visibility)
         parameters = [*attention.parameters(), *network.parameters()]
         return list(torch.autograd.grad(network(context).square().sum(), parameters))
 

@@ -100,7 +100,7 @@ def test_frozen_weights_kept_turned_follow_their_changes(
                     linear(inputs, weight, bias), F.linear(inputs, weight, bias)
                 )
             torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
-        assert (layer.weight in products._TURNED) == (library == "onednn")
+        assert (layer.weight in products._TRANSPOSED) == (library == "onednn")
         with torch.no_grad():
             layer.weight.mul_(-2)
     layer.weight = torch.nn.Parameter(torch.ones(12, 8), requires_grad=False)
@@ -119,15 +119,15 @@ def test_weights_in_training_are_read_anew(library: str, fused: bool) -> None:
             torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
         layer(inputs).square().sum().backward()
         optimizer.step()
-    assert layer.weight not in products._TURNED
+    assert layer.weight not in products._TRANSPOSED
 
 
 def test_weights_that_are_no_parameter_are_not_kept(library: str) -> None:
     inputs, weight = matrices((3, 8), (4, 8))
-    known = len(products._TURNED)
+    known = len(products._TRANSPOSED)
     with torch.no_grad():
         torch.testing.assert_close(linear(inputs, weight), inputs @ weight.T)
-    assert len(products._TURNED) == known
+    assert len(products._TRANSPOSED) == known
 
 
 @pytest.mark.skipif(not HAS_ONEDNN, reason=LACKS_ONEDNN)

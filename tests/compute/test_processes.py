@@ -20,7 +20,7 @@ def processes(
     cores: int = 4,
     monkeypatch: pytest.MonkeyPatch,
 ) -> int:
-    """Return how many processes train a small model on a machine with so many cores."""
+    """Return how many processes train a small model on a machine with `cores` cores."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
     return processes_for(MODEL, wanted=wanted, tokens=tokens, compiled=compiled)
 
@@ -50,7 +50,7 @@ def test_a_large_model_is_left_to_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert processes(monkeypatch=monkeypatch) == 1
 
 
-def test_helpers_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_be_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.compute.processes.CAN_FORK", False)
     assert processes(monkeypatch=monkeypatch) == 1
     with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):

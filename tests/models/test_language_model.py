@@ -41,7 +41,7 @@ def model_of(options: dict[str, Any], *, vocab: int = 30) -> LanguageModel[Any]:
     return build_language_model(recipe.model, vocab=vocab).eval()
 
 
-def symbols(seed: int, time: int) -> Tensor:
+def random_tokens(seed: int, time: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, 30, (3, time), generator=generator)
 
@@ -51,7 +51,7 @@ def symbols(seed: int, time: int) -> Tensor:
 @given(seed=st.integers(0, 100), time=st.integers(2, 20))
 def test_the_future_never_leaks(options: dict[str, Any], seed: int, time: int) -> None:
     model = model_of(options)
-    tokens = symbols(seed, time)
+    tokens = random_tokens(seed, time)
     place = seed % (time - 1) + 1
     changed = tokens.clone()
     changed[:, place:] = (tokens[:, place:] + 3) % 30
@@ -69,7 +69,7 @@ def test_a_cached_step_equals_the_full_pass(
     options: dict[str, Any], seed: int, first: int, more: int
 ) -> None:
     model = model_of(options)
-    tokens = symbols(seed, first + more)
+    tokens = random_tokens(seed, first + more)
     whole = model.project(model(tokens).features)
     step = model.read(tokens[:, :first], model.start(3))
     torch.testing.assert_close(step.logits, whole[:, first - 1], atol=1e-5, rtol=1e-4)
@@ -82,7 +82,7 @@ def test_a_cached_step_equals_the_full_pass(
 @torch.no_grad()
 def test_rows_can_be_chosen_on_the_way(options: dict[str, Any]) -> None:
     model = model_of(options)
-    tokens = symbols(1, 9)
+    tokens = random_tokens(1, 9)
     rows = torch.tensor([2, 0, 0])
     state = model.select(model.read(tokens[:, :8], model.start(3)).state, rows)
     chosen = model.step(tokens[rows, 8], state).logits
@@ -92,7 +92,7 @@ def test_rows_can_be_chosen_on_the_way(options: dict[str, Any]) -> None:
 @torch.no_grad()
 def test_weights_of_all_heads_and_of_a_step() -> None:
     model = model_of({})
-    tokens = symbols(2, 7)
+    tokens = random_tokens(2, 7)
     maps = model.head_maps(tokens)
     assert maps.shape == (2, 3, 2, 7, 7)
     torch.testing.assert_close(maps.sum(-1), torch.ones(2, 3, 2, 7))
@@ -106,7 +106,7 @@ def test_weights_of_all_heads_and_of_a_step() -> None:
 
 def test_a_recurrent_model_has_no_heads_to_look_at() -> None:
     with pytest.raises(RegardError, match="no attention heads"):
-        model_of(OPTIONS["tanh"]).head_maps(symbols(1, 3))
+        model_of(OPTIONS["tanh"]).head_maps(random_tokens(1, 3))
 
 
 def test_the_layout_of_gpt2_has_its_parameters() -> None:
@@ -120,13 +120,13 @@ def test_fresh_matrices_are_as_wide_as_those_of_gpt2_for_their_width(
     width: int, spread: float
 ) -> None:
     model = model_of({"model_dim": width, "heads": 4}, vocab=100)
-    weights = model.state_dict()["reader.layers.0.feed_forward.inner.weight"]
+    weights = model.state_dict()["backbone.layers.0.feed_forward.inner.weight"]
     assert float(weights.std()) == pytest.approx(spread, rel=0.02)
 
 
 def test_fresh_logits_are_as_loud_as_those_of_gpt2() -> None:
     with torch.no_grad():
-        logits = (model := model_of({})).project(model(symbols(3, 20)).features)
+        logits = (model := model_of({})).project(model(random_tokens(3, 20)).features)
     # Logits are sums of as many products as the model is wide, of features about as large as 1.
     spread = 0.02 * math.sqrt(768)
     wanted = math.log(30) + spread**2 / 2

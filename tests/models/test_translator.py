@@ -78,11 +78,11 @@ def test_select_reorders_and_repeats_rows(
 ) -> None:
     model = translator(cell, attention, layers, decoder)
     source, mask = sentences([5, 2, 4], size=5)
-    symbols = torch.tensor([4, 5, 6])
-    state = model.step(symbols, model.start(model.encode(source, mask))).state
+    tokens = torch.tensor([4, 5, 6])
+    state = model.step(tokens, model.start(model.encode(source, mask))).state
     rows = torch.tensor([2, 0, 0])
-    chosen = model.step(symbols[rows], model.select(state, rows)).logits
-    torch.testing.assert_close(chosen, model.step(symbols, state).logits[rows])
+    chosen = model.step(tokens[rows], model.select(state, rows)).logits
+    torch.testing.assert_close(chosen, model.step(tokens, state).logits[rows])
 
 
 @settings(deadline=None, max_examples=20)
@@ -97,8 +97,8 @@ def test_the_future_never_leaks(
 ) -> None:
     model = translator(*kind)
     source, mask = sentences([5], size=5)
-    symbols = st.lists(st.integers(1, VOCAB - 1), min_size=length, max_size=length)
-    first, second = torch.tensor([data.draw(symbols)]), torch.tensor([data.draw(symbols)])
+    tokens = st.lists(st.integers(1, VOCAB - 1), min_size=length, max_size=length)
+    first, second = torch.tensor([data.draw(tokens)]), torch.tensor([data.draw(tokens)])
     present = data.draw(st.integers(1, length - 1))
     changed = torch.cat([first[:, :present], second[:, present:]], dim=1)
     before, after = model(source, mask, first).features, model(source, mask, changed).features

@@ -8,7 +8,7 @@ from regard.attention.lookup import Lookup
 from regard.attention.scores import AdditiveScore
 from regard.base.results import Encoded
 from regard.recurrent.cells import CELLS, RecurrentStack
-from regard.recurrent.decoders import BahdanauDecoder, DecoderState
+from regard.recurrent.decoders import BahdanauDecoder, RecurrentDecoderState
 from regard.recurrent.equations import step
 
 TOKENS = torch.tensor([[2, 4, 5], [2, 6, 7]])
@@ -64,6 +64,6 @@ def test_the_control_has_no_weights_and_one_context() -> None:
 
 @pytest.mark.parametrize("attends", [True, False])
 def test_a_state_made_elsewhere_is_refused(attends: bool) -> None:
-    state = DecoderState(cells=encoded().summary, memory=None)
+    state = RecurrentDecoderState(cells=encoded().summary, memory=None)
     with pytest.raises(ValueError, match="needs a state that its `start` made"):
         decoder(attends=attends)(TOKENS, state)

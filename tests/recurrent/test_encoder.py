@@ -31,7 +31,7 @@ def test_the_summary_joins_the_last_states_of_both_directions(kind: str, layers:
     assert len(encoded.summary) == CELLS[kind].states
     assert all(part.shape == (layers, 2, 8) for part in encoded.summary)
     hidden = encoded.summary[0][-1]
-    # What reads forward ends at the last symbol, what reads backward at the first.
+    # What reads forward ends at the last token, what reads backward at the first.
     for row, last in enumerate([3, 1]):
         torch.testing.assert_close(hidden[row, :4], encoded.memory[row, last, :4])
         torch.testing.assert_close(hidden[row, 4:], encoded.memory[row, 0, 4:])

@@ -38,8 +38,8 @@ def test_the_whole_network_follows_the_equations(attention: str) -> None:
     reader, writer = model.encoder.stack.cells[0], model.decoder.stack.cells[0]
     shared = reader.state_weights  # W^h
     y, memory = torch.zeros(6), []
-    for symbol in SOURCE[0]:
-        x = reader.input_weights @ model.encoder.embedding.weight[symbol] + reader.bias
+    for token in SOURCE[0]:
+        x = reader.input_weights @ model.encoder.embedding.weight[token] + reader.bias
         y = torch.tanh(shared @ y + x)
         memory.append(y)
     encoded = torch.stack(memory, dim=1)  # Y^e, a column a position; y is y^d(0) = y^e(T)
@@ -48,8 +48,8 @@ def test_the_whole_network_follows_the_equations(attention: str) -> None:
         score = model.decoder.lookup.score
         keys, values = score.key_weights.weight @ encoded, score.value_weights.weight @ encoded
         ask = score.query_weights.weight
-    for position, symbol in enumerate(TARGET[0]):
-        x = writer.input_weights @ model.decoder.embedding.weight[symbol] + writer.bias
+    for position, token in enumerate(TARGET[0]):
+        x = writer.input_weights @ model.decoder.embedding.weight[token] + writer.bias
         y = torch.tanh(shared @ y + x)
         attended = values @ torch.softmax(keys.T @ (ask @ y), dim=0)
         expected = model.projection.weight @ torch.cat([y, attended])

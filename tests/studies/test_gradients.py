@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.recurrent.cells import CELLS
-from regard.studies.gradients import NETWORKS, SYMBOLS, Rememberer, draw, gradient_norms, measure
+from regard.studies.gradients import NETWORKS, TOKENS, Rememberer, draw, gradient_norms, measure
 
 SEED = torch.Generator
 
@@ -14,12 +14,12 @@ def test_the_tanh_networks_gradient_is_the_product_of_its_jacobians() -> None:
     """d loss / d h_t = (prod_{k=1..n} U^T diag(tanh'(a_{t+k}))) d loss / d h_{t+n}."""
     torch.manual_seed(4)
     model = Rememberer(cell="tanh", attends=False).double()
-    symbols, answers = draw(1, 12, SEED().manual_seed(1))
+    tokens, answers = draw(1, 12, SEED().manual_seed(1))
     cell = model.stack.weights[0]
     recurrent = cell.state_weights  # W of h_t = tanh(U x_t + W h_{t-1} + b)
 
     states, h = [], torch.zeros(recurrent.shape[0], dtype=torch.float64)
-    for x in model.embedding(symbols)[0]:
+    for x in model.embedding(tokens)[0]:
         h = torch.tanh(cell.input_weights @ x + recurrent @ h + cell.bias)
         states.append(h)
     last = states[-1].detach().requires_grad_()
@@ -30,7 +30,7 @@ def test_the_tanh_networks_gradient_is_the_product_of_its_jacobians() -> None:
         expected.append(gradient.norm().item())
         slope = 1 - state**2  # tanh'(a)
         gradient = recurrent.T @ (slope * gradient)
-    assert gradient_norms(model, symbols, answers) == pytest.approx(expected, rel=1e-9)
+    assert gradient_norms(model, tokens, answers) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -39,20 +39,20 @@ def test_step_by_step_is_the_same_network(name: str) -> None:
     if cell not in CELLS:
         pytest.skip(f"there is no cell {cell}")
     model = Rememberer(cell=cell, attends=attends)
-    symbols, _ = draw(3, 9, SEED().manual_seed(2))
-    logits, states = model.step_by_step(symbols)
-    torch.testing.assert_close(logits, model(symbols))
+    tokens, _ = draw(3, 9, SEED().manual_seed(2))
+    logits, states = model.step_by_step(tokens)
+    torch.testing.assert_close(logits, model(tokens))
     assert len(states) == 9
 
 
 def test_an_lstms_memory_counts_as_state() -> None:
     model = Rememberer(cell="lstm", attends=False)
-    symbols, answers = draw(2, 5, SEED().manual_seed(3))
-    logits, states = model.step_by_step(symbols)
+    tokens, answers = draw(2, 5, SEED().manual_seed(3))
+    logits, states = model.step_by_step(tokens)
     loss = nn.functional.cross_entropy(logits, answers, reduction="sum")
     hidden, memory = torch.autograd.grad(loss, states[1], retain_graph=True)
     both = (hidden[0].norm(dim=-1) ** 2 + memory[0].norm(dim=-1) ** 2).sqrt().mean()
-    assert gradient_norms(model, symbols, answers)[3] == pytest.approx(both.item(), rel=1e-5)
+    assert gradient_norms(model, tokens, answers)[3] == pytest.approx(both.item(), rel=1e-5)
 
 
 def test_attention_reaches_what_recurrence_has_lost() -> None:
@@ -68,7 +68,7 @@ def test_attention_reaches_what_recurrence_has_lost() -> None:
 
 
 def test_the_marked_symbol_is_the_answer() -> None:
-    symbols, answers = draw(50, 7, SEED().manual_seed(5))
-    marked = symbols >= SYMBOLS
+    tokens, answers = draw(50, 7, SEED().manual_seed(5))
+    marked = tokens >= TOKENS
     assert (marked.sum(1) == 1).all()
-    assert torch.equal(symbols[marked] - SYMBOLS, answers)
+    assert torch.equal(tokens[marked] - TOKENS, answers)

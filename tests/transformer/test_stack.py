@@ -185,11 +185,11 @@ def test_positions_without_a_table_read_any_length(kind: str) -> None:
 def test_learned_positions_refuse_a_longer_sentence() -> None:
     model = model_of({"positions": "learned", "max_length": 8})
     words, mask, outputs = sentences(1, source=9, target=3)
-    with pytest.raises(RegardError, match="sequence of 9 symbols is longer than the 8 positions"):
+    with pytest.raises(RegardError, match="sequence of 9 tokens is longer than the 8 positions"):
         model(words, mask, outputs)
     state = model.start(model.encode(words[:, :8], mask[:, :8]))
     _, state = model.decoder(torch.full((3, 8), 5), state)
-    with pytest.raises(RegardError, match="9 symbols"):
+    with pytest.raises(RegardError, match="9 tokens"):
         model.step(torch.full((3,), 5), state)
 
 

@@ -86,10 +86,10 @@ def linear_attention(
     keys: Float[Tensor, "batch heads source head_dim"],
     values: Float[Tensor, "batch heads source head_dim"],
     *,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Attended:
     """Return the context of all keys that are real: two products of small matrices."""
-    asked, offered = features(query), _without_padding(features(keys), sight)
+    asked, offered = features(query), _without_padding(features(keys), visibility)
     products = offered.transpose(-1, -2) @ values
     totals = offered.sum(dim=2)
     return Attended(_normalised(asked @ products, asked @ totals[..., None]), None)
@@ -124,18 +124,18 @@ def explicit_linear_attention(
     keys: Float[Tensor, "batch heads source head_dim"],
     values: Float[Tensor, "batch heads source head_dim"],
     *,
-    sight: Visibility,
+    visibility: Visibility,
 ) -> Attended:
     """Return context and weights at quadratic cost: to look at, and to hold the others against."""
-    products = features(query) @ _without_padding(features(keys), sight).transpose(-1, -2)
-    if sight.causal:
-        products = products * sight.near
+    products = features(query) @ _without_padding(features(keys), visibility).transpose(-1, -2)
+    if visibility.causal:
+        products = products * visibility.near
     weights = _normalised(products, products.sum(-1, keepdim=True))
     return Attended(weights @ values, weights)
 
 
-def _without_padding(offered: Tensor, sight: Visibility) -> Tensor:
-    return offered if sight.real is None else offered * sight.real[:, None, :, None]
+def _without_padding(offered: Tensor, visibility: Visibility) -> Tensor:
+    return offered if visibility.real is None else offered * visibility.real[:, None, :, None]
 
 
 def _normalised(upper: Tensor, lower: Tensor) -> Tensor:

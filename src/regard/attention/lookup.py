@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.scores import Score
+from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.shared_product import shared, weighted_sum
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
         """Return these rows of the batch, in this order."""
         return Memory(*(part.index_select(0, rows) for part in self))
 
-    def repeated(self) -> Memory:
+    def as_shared(self) -> Memory:
         """Return the same memory for a loop of many lookups, which then train faster."""
         return Memory(shared(self.keys), shared(self.values), self.mask)
 
@@ -65,7 +65,7 @@ class Memory(NamedTuple):
 class Lookup(nn.Module):
     """Attention with one score over a memory that is prepared once and asked many times."""
 
-    def __init__(self, *, score: Score):
+    def __init__(self, *, score: AttentionScore):
         super().__init__()
         self.score = score
 

@@ -12,7 +12,7 @@ from regard.compute.device import uses_hand_kernels
 
 
 def padding_mask(lengths: Int[Tensor, "batch"], *, size: int) -> Bool[Tensor, "batch {size}"]:
-    """Return which of `size` positions hold a real symbol, for sequences of these lengths."""
+    """Return which of `size` positions hold a real token, for sequences of these lengths."""
     positions = torch.arange(size, device=lengths.device)
     return positions[None, :] < lengths[:, None]
 

@@ -78,7 +78,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         inputs: Float[Tensor, "batch target model_dim"],
-        sight: Visibility,
+        visibility: Visibility,
         *,
         past: Past | None = None,
         start: int = 0,
@@ -91,15 +91,15 @@ class MultiHeadAttention(nn.Module):
         query, keys, values = self._split(self.projection(inputs), parts=3)
         if isinstance(self.positions, Rotary):
             query, keys = (self.positions(part, start=start) for part in (query, keys))
-        if self.linear and sight.causal and not with_weights:
+        if self.linear and visibility.causal and not with_weights:
             state = past if isinstance(past, LinearState) else None
             attended, after = causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
         if isinstance(past, KeysValues):
             keys = torch.cat([past.keys, keys], dim=2)
             values = torch.cat([past.values, values], dim=2)
-        attended = self._attend(query, keys, values, sight, with_weights=with_weights)
-        return self._joined(attended), _remembered(keys, values, sight.window)
+        attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
+        return self._joined(attended), _remembered(keys, values, visibility.window)
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values of what `cross` will look at, however many queries follow."""
@@ -127,38 +127,44 @@ class MultiHeadAttention(nn.Module):
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
-        self, query: Tensor, keys: Tensor, values: Tensor, sight: Visibility, *, with_weights: bool
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        visibility: Visibility,
+        *,
+        with_weights: bool,
     ) -> Attended:
         """Choose the kernel for this shape."""
         if self.linear:
             kernel = explicit_linear_attention if with_weights else linear_attention
-            return kernel(query, keys, values, sight=sight)
+            return kernel(query, keys, values, visibility=visibility)
         relative = self.positions if isinstance(self.positions, RelativePositions) else None
         simple = relative is None and not with_weights
-        if simple and _is_local(sight) and sight.window is not None:
+        if simple and _is_local(visibility) and visibility.window is not None:
             return local_attention(
                 query,
                 keys,
                 values,
-                window=sight.window,
-                causal=sight.causal,
-                real=sight.real,
+                window=visibility.window,
+                causal=visibility.causal,
+                real=visibility.real,
                 dropout=self._drop,
             )
-        if simple and not self._drops and _is_long(sight.target, sight.source):
-            only = sight.causal_only
-            penalties = None if only else sight.penalties
+        if simple and not self._drops and _is_long(visibility.target, visibility.source):
+            only = visibility.causal_only
+            penalties = None if only else visibility.penalties
             return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
         if simple:
-            return self._short(query, keys, values, penalties=sight.penalties)
+            return self._short(query, keys, values, penalties=visibility.penalties)
         found = plain_attention(
             query,
             keys,
             values,
-            penalties=sight.penalties,
+            penalties=visibility.penalties,
             dropout=self._drop,
             relative=relative,
-            distances=None if relative is None else sight.distances,
+            distances=None if relative is None else visibility.distances,
         )
         return Attended(found.context, found.weights if with_weights else None)
 
@@ -202,13 +208,13 @@ def _is_long(target: int, source: int) -> bool:
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
 
 
-def _is_local(sight: Visibility) -> bool:
+def _is_local(visibility: Visibility) -> bool:
     """Return whether a window is worth its own kernel here; it reads whole sequences only."""
     return (
-        sight.window is not None
-        and sight.slopes is None
-        and sight.target == sight.source
-        and sight.source >= MANY_WINDOWS * sight.window
+        visibility.window is not None
+        and visibility.slopes is None
+        and visibility.target == visibility.source
+        and visibility.source >= MANY_WINDOWS * visibility.window
     )
 
 

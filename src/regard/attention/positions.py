@@ -1,4 +1,4 @@
-"""Positions: how a model that sees all symbols at once is told their order.
+"""Positions: how a model that sees all tokens at once is told their order.
 
 Sinusoids and learned vectors are added to the embeddings. Relative vectors, rotations and linear
 penalties act inside the attention, so they know distances and not places.
@@ -19,7 +19,7 @@ class Sinusoids(nn.Module):
     """sin(p / 10000^(2i/d)), cos(p / 10000^(2i/d)) (Vaswani et al. 2017, section 3.5).
 
     There is no table, so no position is too far. `layout` says whether sine and cosine alternate,
-    as in the paper, or come in halves; `offset` is the place of the first symbol. With `stretched`
+    as in the paper, or come in halves; `offset` is the place of the first token. With `stretched`
     the slowest wave is 10000 exactly, as some toolkits have it: 10000^(i / (d/2 - 1)).
     """
 
@@ -73,7 +73,7 @@ class LearnedPositions(nn.Module):
         """Return the vectors of `length` positions from `start` on."""
         if start + length > self.max_length:
             raise RegardError(
-                f"A sequence of {start + length} symbols is longer than the {self.max_length} "
+                f"A sequence of {start + length} tokens is longer than the {self.max_length} "
                 "positions that this model has learned (model.max_length): split it, or train "
                 "with positions that go on, such as sinusoidal."
             )

@@ -17,7 +17,7 @@ from regard.base.shapes import Float, Tensor
 from regard.compute.shared_product import shared_product
 
 
-class Score(nn.Module):
+class AttentionScore(nn.Module):
     """Scores every (query, key) pair; subclasses give the formula.
 
     `value_dim` is the width of the values, and so of the context that they are mixed into. A score
@@ -49,7 +49,7 @@ class Score(nn.Module):
         raise TypeError(f"{type(self).__name__} gives no formula for its score")
 
 
-class DotScore(Score):
+class DotScore(AttentionScore):
     """e = h^T s (Luong et al. 2015, eq. 8 "dot"); no parameters, so the widths must agree."""
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
@@ -79,7 +79,7 @@ class ScaledDotScore(DotScore):
         return keys / math.sqrt(keys.shape[-1])
 
 
-class BilinearScore(Score):
+class BilinearScore(AttentionScore):
     """e = h^T W s (Luong et al. 2015, eq. 8 "general")."""
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
@@ -101,7 +101,7 @@ class BilinearScore(Score):
         return shared_product(query, keys)
 
 
-class AdditiveScore(Score):
+class AdditiveScore(AttentionScore):
     """e = v^T tanh(W s + U h) (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
@@ -128,7 +128,7 @@ class AdditiveScore(Score):
         return scores.squeeze(-1)
 
 
-class ParameterisedScore(Score):
+class ParameterisedScore(AttentionScore):
     """e = (W^k h)^T (W^q s), and W^v h are the values: keys, queries and values of their own."""
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
@@ -160,7 +160,7 @@ class ParameterisedScore(Score):
         return shared_product(query, keys)
 
 
-class MultiHeadScore(Score):
+class MultiHeadScore(AttentionScore):
     """e_i = (W_i^k h)^T (W_i^q s) / sqrt(d) for each head i, with values W_i^v h of its own.
 
     Vaswani et al. 2017, section 3.2.2; what mixes the heads' contexts is the layer that reads them.
@@ -205,7 +205,7 @@ class MultiHeadScore(Score):
         return parts.view(batch, time, self.heads, -1).transpose(1, 2)
 
 
-SCORES: dict[str, Callable[..., Score]] = {
+SCORES: dict[str, Callable[..., AttentionScore]] = {
     "dot": DotScore,
     "scaled-dot": ScaledDotScore,
     "bilinear": BilinearScore,

@@ -14,11 +14,11 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Text to ids and back; ids 0 to 3 are the special symbols of `base.specials`."""
+    """Text to ids and back; ids 0 to 3 are the special tokens of `base.special_tokens`."""
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special symbols included."""
+        """How many entries the vocabulary has, special tokens included."""
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -26,7 +26,7 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        """Return the text of ids, leaving out special tokens other than the unknown one."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -53,13 +53,13 @@ class StepDecoder(Protocol[State]):
         ...
 
     def start(self, encoded: Encoded) -> State:
-        """Return the decoder's state before the first target symbol."""
+        """Return the decoder's state before the first target token."""
         ...
 
     def step(
         self, tokens: Int[Tensor, "batch"], state: State, *, with_weights: bool = False
     ) -> Step[State]:
-        """Read one symbol a row and return logits over the next one, with the new state."""
+        """Read one token a row and return logits over the next one, with the new state."""
         ...
 
     def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:

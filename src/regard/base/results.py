@@ -28,7 +28,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Step(Generic[State]):
-    """What a decoder's step returns: logits over the next symbol, the new state, the weights."""
+    """What a decoder's step returns: logits over the next token, the new state, the weights."""
 
     logits: Float[Tensor, "batch vocab"]
     state: State

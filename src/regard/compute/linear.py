@@ -21,15 +21,15 @@ from regard.base.shapes import Float, Tensor
 from regard.compute.device import has_idle_avx512
 
 # Multiplications below which preparing a product costs more than it saves, and rows below which
-# turning a weight does.
+# transposing a weight does.
 FEWEST_ELEMENTS = 2**20
 FEWEST_ROWS = 64
 # Kernels that oneDNN keeps, one for each shape. The many shapes of a training would be kept for
 # nothing, and scattered over the memory that its tensors want; 16 serve the layers of one batch.
 KERNELS = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
-# Of each frozen parameter what was turned: by place and shape of the part, with the version of it.
-# What is still trained is not kept: torch's fused optimisers change weights without a new version.
-_TURNED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+# The transposed parts of each frozen parameter, by offset and shape, with the version of it.
+# Trained parameters are not kept: torch's fused optimisers change weights without a new version.
+_TRANSPOSED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
 def linear(
@@ -105,7 +105,7 @@ class _Linear(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             by_inputs = product(g, weight).view(inputs.shape)
         if ctx.needs_input_grad[1]:
-            # What is on the left is turned first: let that be the narrower one.
+            # The left one is transposed first: let that be the narrower one.
             narrow = x.shape[1] < g.shape[1]
             by_weight = product(x.T, g).T if narrow else product(g.T, x)
         if ctx.needs_input_grad[2]:
@@ -150,9 +150,9 @@ def _kept_transposed(weight: Tensor) -> Tensor | None:
     if not isinstance(owner, nn.Parameter):
         return None
     if owner.requires_grad:
-        _TURNED.pop(owner, None)  # type: ignore[no-untyped-call]  # it may have been frozen before
+        _TRANSPOSED.pop(owner, None)  # type: ignore[no-untyped-call]  # it may have been frozen before
         return None
-    parts = _TURNED.setdefault(owner, {})  # type: ignore[no-untyped-call]
+    parts = _TRANSPOSED.setdefault(owner, {})  # type: ignore[no-untyped-call]
     place = (weight.storage_offset(), weight.shape, weight.stride())
     state = (owner._version, owner.data_ptr())
     known = parts.get(place)

@@ -1,4 +1,4 @@
-"""Work shared out: worker processes, each on a core of its own, and threads that prefetch."""
+"""Worker processes, each on a core of its own, and threads that prefetch."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ from regard.base.errors import SettingsError
 
 # A GPU cannot be used from a copy of a process.
 CAN_FORK = sys.platform == "linux" and not torch.accelerator.is_available()
-# The ends of all lines on this side.
-_LINES: WeakSet[Connection] = WeakSet()
+# The ends of all pipes on this side.
+_PIPES: WeakSet[Connection] = WeakSet()
 
 
 class WorkerLostError(Exception):
-    """A helper has ended without an answer."""
+    """A worker has ended without a reply."""
 
 
 class WorkerProcess:
-    """One helper; it ends when it is dismissed, or when this process does, however it does."""
+    """A worker process; it ends when it is stopped or when this process ends, even if killed."""
 
-    def __init__(self, answer: Callable[[Any], Any]):
+    def __init__(self, work: Callable[[Any], Any]):
         fork = multiprocessing.get_context("fork")
-        self._line, its_line = fork.Pipe()
-        _LINES.add(self._line)
-        self.process = fork.Process(target=_work, args=(its_line, answer), daemon=True)
+        self._pipe, its_pipe = fork.Pipe()
+        _PIPES.add(self._pipe)
+        self.process = fork.Process(target=_serve, args=(its_pipe, work), daemon=True)
         self.process.start()
-        its_line.close()
+        its_pipe.close()
 
-    def ask(self, question: Any) -> None:
-        """Send a question; the answer has to be heard before the next one."""
+    def send(self, request: Any) -> None:
+        """Send a request; its reply has to be received before the next one is sent."""
         try:
-            self._line.send(question)
+            self._pipe.send(request)
         except OSError:
             raise WorkerLostError from None
 
-    def hear(self) -> Any:
-        """Wait for the answer."""
+    def receive(self) -> Any:
+        """Wait for the reply and return it."""
         try:
-            return self._line.recv()
+            return self._pipe.recv()
         except (EOFError, OSError):
             raise WorkerLostError from None
 
-    def dismiss(self) -> None:
-        """End the helper."""
-        self._line.close()
+    def stop(self) -> None:
+        """End the worker."""
+        self._pipe.close()
         self.process.join()
 
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Let torch's operations have so many threads for a while."""
+    """Let torch's operations use `count` threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -71,16 +71,16 @@ def using_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _work(line: Connection, answer: Callable[[Any], Any]) -> None:
-    """Answer until nobody is at the other end of the line: a helper's life."""
+def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
+    """Reply to requests until the other end of the pipe is closed: what a worker runs."""
     # Copies of the first process's ends would hide that it has ended.
-    for other in list(_LINES):
+    for other in list(_PIPES):
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     with suppress(EOFError, OSError):
         while True:
-            line.send(answer(line.recv()))
+            pipe.send(work(pipe.recv()))
 
 
 Item = TypeVar("Item")
@@ -92,8 +92,8 @@ def prefetch(
 ) -> Iterator[Result]:
     """Yield what the work makes of each item, in order, while threads are at the next ones.
 
-    So many items are worked on at once, and one more waits. What fails is raised in its turn. With
-    one at once there are no threads.
+    `at_once` items are worked on at once, and one more waits. An error is raised when it is the
+    turn of its item. With one at once there are no threads.
     """
     if at_once == 1:
         for item in items:
@@ -115,16 +115,16 @@ def prefetch(
 
 # The operations of a larger model are large enough for threads to share.
 MOST_PARAMETERS = 20_000_000
-# With fewer symbols, a process has too little to do.
+# With fewer tokens, a process has too little to do.
 FEWEST_TOKENS = 2_000
 
 
 def processes_for(
     model: nn.Module, *, wanted: int | None, tokens: int, compiled: bool = False
 ) -> int:
-    """Return how many processes are asked for or, if nothing is, how many are worth their while.
+    """Return the number of processes asked for or, if none is, the number that pays.
 
-    `tokens` are the symbols of a batch.
+    `tokens` is the size of a batch.
     """
     possible = CAN_FORK and not compiled
     if wanted is not None and wanted > 1 and not possible:

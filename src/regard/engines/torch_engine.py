@@ -196,7 +196,7 @@ class TorchProcesses:
     def close(self) -> None:
         """End the helpers; from now on this process searches alone."""
         for helper in self._helpers:
-            helper.dismiss()
+            helper.stop()
         self._helpers = []
 
     def _shared(
@@ -212,9 +212,9 @@ class TorchProcesses:
         try:
             with using_threads(1):
                 for number, helper in enumerate(busy, start=1):
-                    helper.ask(_Question(sources[number::processes], settings, n_best))
+                    helper.send(_Question(sources[number::processes], settings, n_best))
                 own = self._help(_Question(sources[::processes], settings, n_best))
-                parts = [own, *(helper.hear() for helper in busy)]
+                parts = [own, *(helper.receive() for helper in busy)]
         except WorkerLostError:
             self.close()
             return None

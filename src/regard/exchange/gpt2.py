@@ -25,9 +25,9 @@ PREFIX = "transformer."
 
 # Ours to theirs.
 PARTS = {
-    "reader.embedded.embedding": "wte",
-    "reader.embedded.positions": "wpe",
-    "reader.norm": "ln_f",
+    "backbone.embedded.embedding": "wte",
+    "backbone.embedded.positions": "wpe",
+    "backbone.norm": "ln_f",
     "projection": "lm_head",
 }
 LAYER_PARTS = {
@@ -131,8 +131,8 @@ def config_of(found: Gpt2) -> dict[str, Any]:
 def name_of(ours: str) -> str:
     """Return GPT-2's name of a parameter."""
     part, _, kind = ours.rpartition(".")
-    if part.startswith("reader.layers."):
-        number, _, inner = part.removeprefix("reader.layers.").partition(".")
+    if part.startswith("backbone.layers."):
+        number, _, inner = part.removeprefix("backbone.layers.").partition(".")
         return f"h.{number}.{LAYER_PARTS[inner]}.{kind}"
     return f"{PARTS[part]}.{'weight' if kind == 'vectors' else kind}"
 
@@ -185,7 +185,7 @@ def _fill(model: LanguageModel[Any], tensors: Mapping[str, Tensor], *, path: Pat
 
 def _turned(ours: str, tensor: Tensor) -> Tensor:
     """Return a matrix as GPT-2 has it: those of its layers are [from, to], not [to, from]."""
-    return tensor.T if ours.startswith("reader.layers.") and tensor.dim() == 2 else tensor
+    return tensor.T if ours.startswith("backbone.layers.") and tensor.dim() == 2 else tensor
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The language model: a network that reads from left to right, and a projection onto symbols."""
+"""The language model: a network that reads from left to right, and a projection onto tokens."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Backbone(Protocol[State]):
     """What a language model asks of its network; recurrent and Transformer ones both answer."""
 
     def start(self, batch: int) -> State:
-        """Return the state before the first symbol."""
+        """Return the state before the first token."""
         ...
 
     def __call__(self, tokens: Tensor, state: State, *, with_weights: bool) -> tuple[Output, State]:
-        """Read symbols and return features for the next ones, with the new state."""
+        """Read tokens and return features for the next ones, with the new state."""
         ...
 
     def select(self, state: State, rows: Tensor) -> State:
@@ -43,18 +43,18 @@ class Backbone(Protocol[State]):
 class LanguageModel(nn.Module, Generic[State]):
     """p(x) = prod_t p(x_t | x_<t), from any network that reads from left to right.
 
-    `context` is how many symbols it was made to read at once; None if there is no such limit.
+    `context` is how many tokens it was made to read at once; None if there is no such limit.
     """
 
-    def __init__(self, *, reader: nn.Module, projection: nn.Linear, context: int | None):
+    def __init__(self, *, backbone: nn.Module, projection: nn.Linear, context: int | None):
         super().__init__()
-        self.reader = reader
+        self.backbone = backbone
         self.projection = projection
         self.context = context
 
     def forward(self, tokens: Int[Tensor, "batch time"], *, with_weights: bool = False) -> Output:
-        """Return the features behind the symbol after each position."""
-        output, _ = self._reader(tokens, self.start(len(tokens)), with_weights=with_weights)
+        """Return the features behind the token after each position."""
+        output, _ = self._backbone(tokens, self.start(len(tokens)), with_weights=with_weights)
         return output
 
     def project(
@@ -65,41 +65,41 @@ class LanguageModel(nn.Module, Generic[State]):
         return logits
 
     def start(self, batch: int) -> State:
-        """Return the state of so many rows before the first symbol."""
-        return self._reader.start(batch)
+        """Return the state of so many rows before the first token."""
+        return self._backbone.start(batch)
 
     def read(
         self, tokens: Int[Tensor, "batch time"], state: State, *, with_weights: bool = False
     ) -> Step[State]:
-        """Read more symbols and return logits over the one that follows the last of them."""
-        output, state = self._reader(tokens, state, with_weights=with_weights)
+        """Read more tokens and return logits over the one that follows the last of them."""
+        output, state = self._backbone(tokens, state, with_weights=with_weights)
         weights = None if output.attention is None else output.attention[:, -1]
         return Step(self.project(output.features[:, -1]), state, weights)
 
     def step(
         self, tokens: Int[Tensor, "batch"], state: State, *, with_weights: bool = False
     ) -> Step[State]:
-        """Read one symbol a row and return logits over the next one."""
+        """Read one token a row and return logits over the next one."""
         return self.read(tokens[:, None], state, with_weights=with_weights)
 
     def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:
         """Return the state of these rows of the batch, in this order."""
-        return self._reader.select(state, rows)
+        return self._backbone.select(state, rows)
 
     def head_maps(
         self, tokens: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "layers batch heads time time"]:
         """Return the weights of every layer and head."""
-        reader: Any = self.reader
-        if not hasattr(reader, "look"):
+        backbone: Any = self.backbone
+        if not hasattr(backbone, "look"):
             raise RegardError("This model has no attention heads; only a Transformer has them.")
-        maps: Tensor = reader.look(tokens)
+        maps: Tensor = backbone.look(tokens)
         return maps
 
     @property
-    def _reader(self) -> Backbone[State]:
-        reader: Any = self.reader
-        return reader  # type: ignore[no-any-return]
+    def _backbone(self) -> Backbone[State]:
+        backbone: Any = self.backbone
+        return backbone  # type: ignore[no-any-return]
 
 
 SPREAD, SPREAD_WIDTH = 0.02, 768  # of fresh weights, and for which width (Radford et al. 2018, 4.1)
@@ -119,7 +119,7 @@ class CausalPlan(TransformerPlan):
         """Return a fresh decoder-only Transformer."""
         table = nn.Embedding(vocab, self.model_dim)
         model: LanguageModel[Any] = LanguageModel(
-            reader=CausalTransformer(
+            backbone=CausalTransformer(
                 embedded=self._embedded(table),
                 layers=[self._self_layer() for _ in range(self.layers)],
                 norm=self._last_norm(),
@@ -163,7 +163,7 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
     if settings.tie:  # Press & Wolf 2017
         projection.weight = table.weight
     return LanguageModel(
-        reader=RecurrentBackbone(
+        backbone=RecurrentBackbone(
             embedding=table,
             stack=RecurrentStack(
                 kind=settings.cell,

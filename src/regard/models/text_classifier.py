@@ -22,9 +22,9 @@ class TextClassifier(nn.Module):
     The mean over all positions in place of the last one: with few labels it is learned faster.
     """
 
-    def __init__(self, *, reader: nn.Module, head: nn.Linear, dropout: float = 0.0):
+    def __init__(self, *, backbone: nn.Module, head: nn.Linear, dropout: float = 0.0):
         super().__init__()
-        self.reader = reader
+        self.backbone = backbone
         self.head = head
         self.dropout = Dropout(dropout)
 
@@ -32,8 +32,8 @@ class TextClassifier(nn.Module):
         self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
     ) -> Float[Tensor, "batch labels"]:
         """Return the logits of the labels; padding at the end is seen by no real position."""
-        reader: Any = self.reader
-        output, _ = reader(tokens, reader.start(len(tokens)))
+        backbone: Any = self.backbone
+        output, _ = backbone(tokens, backbone.start(len(tokens)))
         real = mask[:, :, None].to(output.features.dtype)
         mean = (output.features * real).sum(dim=1) / real.sum(dim=1)
         logits: Tensor = self.head(self.dropout(mean))
@@ -47,7 +47,7 @@ def classifier_of(
     head = nn.Linear(model.projection.in_features, labels)
     nn.init.normal_(head.weight, std=0.02)
     nn.init.zeros_(head.bias)
-    return TextClassifier(reader=model.reader, head=head, dropout=dropout)
+    return TextClassifier(backbone=model.backbone, head=head, dropout=dropout)
 
 
 class LowRank(nn.Module):

@@ -18,11 +18,11 @@ class Decoder(Protocol[State]):
     """What a translator asks of its decoder; recurrent and Transformer decoders both answer."""
 
     def start(self, encoded: Encoded) -> State:
-        """Return the state before the first target symbol."""
+        """Return the state before the first target token."""
         ...
 
     def __call__(self, tokens: Tensor, state: State, *, with_weights: bool) -> tuple[Output, State]:
-        """Read target symbols and return features for the next ones, with the new state."""
+        """Read target tokens and return features for the next ones, with the new state."""
         ...
 
     def select(self, state: State, rows: Tensor) -> State:
@@ -47,7 +47,7 @@ class Translator(nn.Module, Generic[State]):
         *,
         with_weights: bool = False,
     ) -> Output:
-        """Return the features behind every target position, given the symbols before it."""
+        """Return the features behind every target position, given the tokens before it."""
         state = self.start(self.encode(source, source_mask))
         output, _ = self._decoder(target, state, with_weights=with_weights)
         return output
@@ -67,13 +67,13 @@ class Translator(nn.Module, Generic[State]):
         return encoded
 
     def start(self, encoded: Encoded) -> State:
-        """Return the decoder's state before the first target symbol."""
+        """Return the decoder's state before the first target token."""
         return self._decoder.start(encoded)
 
     def step(
         self, tokens: Int[Tensor, "batch"], state: State, *, with_weights: bool = False
     ) -> Step[State]:
-        """Read one symbol a row and return logits over the next one."""
+        """Read one token a row and return logits over the next one."""
         output, state = self._decoder(tokens[:, None], state, with_weights=with_weights)
         weights = None if output.attention is None else output.attention[:, 0]
         return Step(self.project(output.features[:, 0]), state, weights)
@@ -102,7 +102,7 @@ class Translator(nn.Module, Generic[State]):
 
     @property
     def longest_target(self) -> int | None:
-        """Return the most target symbols that can be made, end mark included; None if any."""
+        """Return the most target tokens that can be made, end mark included; None if any."""
         longest: int | None = getattr(self.decoder, "longest", None)
         return longest
 

@@ -18,7 +18,7 @@ from regard.recurrent.cells import CellState, RecurrentStack
 from regard.recurrent.kernels import StepState, cell_step
 
 
-class DecoderState(NamedTuple):
+class RecurrentDecoderState(NamedTuple):
     """Everything that the next step needs."""
 
     cells: CellState
@@ -28,9 +28,9 @@ class DecoderState(NamedTuple):
     """What a step hands to the next beside its cells: with input feeding, its features; for a
     decoder that reads the source's summary at every step, that summary."""
 
-    def select(self, rows: Int[Tensor, "chosen"]) -> DecoderState:
+    def select(self, rows: Int[Tensor, "chosen"]) -> RecurrentDecoderState:
         """Return the state of these rows of the batch, in this order."""
-        return DecoderState(
+        return RecurrentDecoderState(
             cells=tuple(part.index_select(1, rows) for part in self.cells),
             memory=None if self.memory is None else self.memory.select(rows),
             handed=None if self.handed is None else self.handed.index_select(0, rows),
@@ -116,29 +116,29 @@ class LuongDecoder(nn.Module):
         self.input_feeding = input_feeding
         self.dropout = Dropout(dropout)
 
-    def start(self, encoded: Encoded) -> DecoderState:
+    def start(self, encoded: Encoded) -> RecurrentDecoderState:
         """Take over the encoder's last state and, for attention, its memory."""
         cells = encoded.summary
         if self.lookup is None:
-            return DecoderState(cells=cells, memory=None)
+            return RecurrentDecoderState(cells=cells, memory=None)
         memory = self.lookup.prepare(encoded.memory, encoded.mask)
         fed = torch.zeros_like(cells[0][-1]) if self.input_feeding else None
-        return DecoderState(cells=cells, memory=memory, handed=fed)
+        return RecurrentDecoderState(cells=cells, memory=memory, handed=fed)
 
     def forward(
         self,
         tokens: Int[Tensor, "batch target"],
-        state: DecoderState,
+        state: RecurrentDecoderState,
         *,
         with_weights: bool = False,
-    ) -> tuple[Output, DecoderState]:
-        """Read target symbols, one or many at once; return the features that predict the next."""
+    ) -> tuple[Output, RecurrentDecoderState]:
+        """Read target tokens, one or many at once; return the features that predict the next."""
         embedded = self.dropout(self.embedding(tokens))
         if self.input_feeding:
             return self._feed(embedded, state, with_weights=with_weights)
         hidden, cells = self.stack(embedded, state.cells)
         features, weights = self._look(hidden, state.memory, with_weights=with_weights)
-        return Output(self.dropout(features), weights), DecoderState(cells, state.memory)
+        return Output(self.dropout(features), weights), RecurrentDecoderState(cells, state.memory)
 
     def _look(
         self,
@@ -156,17 +156,17 @@ class LuongDecoder(nn.Module):
     def _feed(
         self,
         embedded: Float[Tensor, "batch target embedding"],
-        state: DecoderState,
+        state: RecurrentDecoderState,
         *,
         with_weights: bool,
-    ) -> tuple[Output, DecoderState]:
-        """Read one symbol after the other, each with the features of the one before."""
+    ) -> tuple[Output, RecurrentDecoderState]:
+        """Read one token after the other, each with the features of the one before."""
         if self.lookup is None or self.combine is None:
             raise ValueError("input feeding needs attention")
         if state.memory is None or state.handed is None:
             raise ValueError("input feeding needs a state that `start` made with attention")
         loop = StackLoop(self.stack, embedded, state.cells)
-        memory, fed = state.memory.repeated(), state.handed
+        memory, fed = state.memory.as_shared(), state.handed
         hidden_dim = self.stack.cell_hidden
         of_hidden = shared(self.combine.weight[:, :hidden_dim])
         of_context = shared(self.combine.weight[:, hidden_dim:])
@@ -185,9 +185,11 @@ class LuongDecoder(nn.Module):
             torch.cat([w for w in weights if w is not None], dim=1) if with_weights else None
         )
         output = Output(torch.stack(features, dim=1), attention)
-        return output, DecoderState(loop.last(), state.memory, fed)
+        return output, RecurrentDecoderState(loop.last(), state.memory, fed)
 
-    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+    def select(
+        self, state: RecurrentDecoderState, rows: Int[Tensor, "chosen"]
+    ) -> RecurrentDecoderState:
         """Return the state of these rows of the batch, in this order."""
         return state.select(rows)
 
@@ -215,21 +217,23 @@ class BahdanauDecoder(nn.Module):
         self.readout = readout
         self.dropout = Dropout(dropout)
 
-    def start(self, encoded: Encoded) -> DecoderState:
+    def start(self, encoded: Encoded) -> RecurrentDecoderState:
         """Take over the encoder's last state, and its memory or else that last state as context."""
         cells = encoded.summary
         if self.lookup is None:
-            return DecoderState(cells=cells, memory=None, handed=cells[0][-1])  # h_T
-        return DecoderState(cells=cells, memory=self.lookup.prepare(encoded.memory, encoded.mask))
+            return RecurrentDecoderState(cells=cells, memory=None, handed=cells[0][-1])  # h_T
+        return RecurrentDecoderState(
+            cells=cells, memory=self.lookup.prepare(encoded.memory, encoded.mask)
+        )
 
     def forward(
         self,
         tokens: Int[Tensor, "batch target"],
-        state: DecoderState,
+        state: RecurrentDecoderState,
         *,
         with_weights: bool = False,
-    ) -> tuple[Output, DecoderState]:
-        """Read target symbols, one or many; return the features that predict the next."""
+    ) -> tuple[Output, RecurrentDecoderState]:
+        """Read target tokens, one or many; return the features that predict the next."""
         embedded = self.dropout(self.embedding(tokens))  # y_{i-1}
         hidden, context, weights, cells = (
             self._read(embedded, state)
@@ -240,9 +244,9 @@ class BahdanauDecoder(nn.Module):
         return Output(self.dropout(features), weights), state._replace(cells=cells)
 
     def _read(
-        self, embedded: Float[Tensor, "batch target embedding"], state: DecoderState
+        self, embedded: Float[Tensor, "batch target embedding"], state: RecurrentDecoderState
     ) -> tuple[Tensor, Tensor, None, CellState]:
-        """Read all symbols at once, each with the same context."""
+        """Read all tokens at once, each with the same context."""
         if state.handed is None:
             raise ValueError("a decoder without attention needs a state that its `start` made")
         context = state.handed[:, None].expand(-1, embedded.shape[1], -1)
@@ -252,16 +256,16 @@ class BahdanauDecoder(nn.Module):
     def _look_and_read(
         self,
         embedded: Float[Tensor, "batch target embedding"],
-        state: DecoderState,
+        state: RecurrentDecoderState,
         lookup: Lookup,
         *,
         with_weights: bool,
     ) -> tuple[Tensor, Tensor, Tensor | None, CellState]:
-        """Look with the state before, then read a symbol with what was found; and again."""
+        """Look with the state before, then read a token with what was found; and again."""
         if state.memory is None:
             raise ValueError("a decoder with attention needs a state that its `start` made")
         loop = StackLoop(self.stack, embedded, state.cells)
-        memory = state.memory.repeated()
+        memory = state.memory.as_shared()
         hidden, contexts, weights = [], [], []
         for time in range(len(loop)):
             context, seen = lookup(loop.hidden[:, None], memory, with_weights=with_weights)
@@ -273,6 +277,8 @@ class BahdanauDecoder(nn.Module):
         )
         return torch.stack(hidden, dim=1), torch.cat(contexts, dim=1), attention, loop.last()
 
-    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+    def select(
+        self, state: RecurrentDecoderState, rows: Int[Tensor, "chosen"]
+    ) -> RecurrentDecoderState:
         """Return the state of these rows of the batch, in this order."""
         return state.select(rows)

@@ -12,7 +12,7 @@ from regard.recurrent.cells import CellState, RecurrentStack
 
 
 class OneHot(nn.Module):
-    """x = (0, ..., 1, ..., 0), with the one at the place of the symbol."""
+    """x = (0, ..., 1, ..., 0), with the one at the place of the token."""
 
     def __init__(self, *, vocab: int):
         super().__init__()
@@ -21,10 +21,10 @@ class OneHot(nn.Module):
         self.register_buffer("identity", torch.eye(vocab), persistent=False)
 
     def forward(
-        self, symbols: Int[Tensor, "batch time"]
+        self, tokens: Int[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time {self.embedding_dim}"]:
-        """Return a row of the identity for each symbol."""
-        return self.identity[symbols]
+        """Return a row of the identity for each token."""
+        return self.identity[tokens]
 
 
 class RecurrentEncoder(nn.Module):
@@ -68,7 +68,7 @@ class RecurrentBackbone(nn.Module):
         narrow: nn.Linear | None = None,
         dropout: float = 0.0,
     ):
-        """`narrow` brings the states to another width, as a shared table of symbols needs it."""
+        """`narrow` brings the states to another width, as a shared table of tokens needs it."""
         super().__init__()
         self.embedding = embedding
         self.stack = stack
@@ -76,13 +76,13 @@ class RecurrentBackbone(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, batch: int) -> CellState:
-        """Return the state before the first symbol."""
+        """Return the state before the first token."""
         return self.stack.zero_state(batch)
 
     def forward(
         self, tokens: Int[Tensor, "batch time"], state: CellState, *, with_weights: bool = False
     ) -> tuple[Output, CellState]:
-        """Read symbols; there are no weights to return."""
+        """Read tokens; there are no weights to return."""
         states, after = self.stack(self.dropout(self.embedding(tokens)), state)
         features = self.dropout(states)
         if self.narrow is not None:

@@ -138,7 +138,7 @@ def read_lstm(
 ]:
     """Read packed sequences, from either end, given U x + b of all positions.
 
-    Packed means: the first symbols of all sequences, then the second ones, and so on, the longest
+    Packed means: the first tokens of all sequences, then the second ones, and so on, the longest
     sequence first; `batch_sizes` says how many there are of each.
     """
     result: tuple[Tensor, Tensor, Tensor] = _LstmLayer.apply(  # type: ignore[no-untyped-call]

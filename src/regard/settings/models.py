@@ -34,7 +34,7 @@ class RecurrentSettings(Settings):
     )
     hidden: int = Field(256, ge=1, description="width of the recurrent state")
     embedding: int = Field(128, ge=1, description="width of the word vectors")
-    one_hot: bool = Field(False, description="one-hot symbols instead of word vectors")
+    one_hot: bool = Field(False, description="one-hot tokens instead of word vectors")
     layers: int = Field(1, ge=1, description="stacked layers in encoder and decoder each")
     bidirectional: bool = Field(True, description="read the source from both ends")
     attention: str = Field(
@@ -44,7 +44,7 @@ class RecurrentSettings(Settings):
     )
     heads: int = Field(4, ge=1, description='heads of the attention "multi-head"')
     input_feeding: bool = Field(
-        False, description="read the last step's features beside each symbol (luong)"
+        False, description="read the last step's features beside each token (luong)"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
     source_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
@@ -106,7 +106,7 @@ class TransformerSettings(Settings):
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
     )
-    sinusoid_offset: int = Field(0, ge=0, description="place of the first symbol")
+    sinusoid_offset: int = Field(0, ge=0, description="place of the first token")
     stretched_sinusoids: bool = Field(False, description="slowest wave 10000 exactly (fairseq)")
     max_length: int = Field(512, ge=1, description="positions in the table (positions learned)")
     reach: int = Field(16, ge=1, description="distances told apart (positions relative)")
@@ -171,14 +171,14 @@ class CausalTransformerSettings(Settings):
     feed_forward: int | None = Field(
         None, ge=1, description="width inside the feed-forward networks; 4 model_dim if not given"
     )
-    context: int = Field(64, ge=1, description="symbols that are read at once")
+    context: int = Field(64, ge=1, description="tokens that are read at once")
     positions: Literal["learned", "sinusoidal", "rotary", "alibi", "none"] = "learned"
     norm: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = "gelu"
     window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
-    tie: bool = Field(True, description="one table for symbols that are read and predicted")
+    tie: bool = Field(True, description="one table for tokens that are read and predicted")
     vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
 
     @model_validator(mode="after")
@@ -193,11 +193,11 @@ class RecurrentLanguageModelSettings(Settings):
     family: Literal["recurrent"] = "recurrent"
     cell: Literal["tanh", "gru", "lstm", "gated"] = "lstm"
     hidden: int = Field(256, ge=1, description="width of the recurrent state")
-    embedding: int = Field(128, ge=1, description="width of the symbols' vectors")
+    embedding: int = Field(128, ge=1, description="width of the tokens' vectors")
     layers: int = Field(1, ge=1)
-    context: int = Field(64, ge=1, description="symbols a training window")
+    context: int = Field(64, ge=1, description="tokens a training window")
     dropout: float = Field(0.0, ge=0, lt=1)
-    tie: bool = Field(False, description="one table for symbols that are read and predicted")
+    tie: bool = Field(False, description="one table for tokens that are read and predicted")
     vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
 
 

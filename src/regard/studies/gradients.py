@@ -22,7 +22,7 @@ from regard.base.shapes import Float, Int, Tensor
 from regard.recurrent.cells import CELLS, CellState, RecurrentStack
 from regard.training.loop import learning_rate
 
-SYMBOLS = 8
+TOKENS = 8
 WIDTH = 16
 HIDDEN = 32
 BATCH = 64
@@ -52,26 +52,24 @@ class Reach:
 
 
 class Rememberer(nn.Module):
-    """Reads symbols one by one and says at the end which of them was marked.
+    """Reads tokens one by one and says at the end which of them was marked.
 
     With attention the last state looks back at all states, and the answer is read from both.
     """
 
     def __init__(self, *, cell: str, attends: bool, hidden: int = HIDDEN, width: int = WIDTH):
         super().__init__()
-        self.embedding = nn.Embedding(2 * SYMBOLS, width)  # each symbol plain and marked
+        self.embedding = nn.Embedding(2 * TOKENS, width)  # each token plain and marked
         self.stack = RecurrentStack(kind=cell, input_dim=width, hidden=hidden)
         self.score = SCORES["additive"](query_dim=hidden, key_dim=hidden) if attends else None
-        self.answer = nn.Linear(2 * hidden if attends else hidden, SYMBOLS)
+        self.answer = nn.Linear(2 * hidden if attends else hidden, TOKENS)
 
-    def forward(self, symbols: Int[Tensor, "batch time"]) -> Float[Tensor, "batch symbols"]:
+    def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch tokens"]:
         """Return the logits of the answer."""
-        states, _ = self.stack(self.embedding(symbols), self.stack.zero_state(len(symbols)))
+        states, _ = self.stack(self.embedding(tokens), self.stack.zero_state(len(tokens)))
         return self.read_out(states)
 
-    def read_out(
-        self, states: Float[Tensor, "batch time hidden"]
-    ) -> Float[Tensor, "batch symbols"]:
+    def read_out(self, states: Float[Tensor, "batch time hidden"]) -> Float[Tensor, "batch tokens"]:
         """Return the logits that these states lead to."""
         last = states[:, -1]
         if self.score is not None:
@@ -83,13 +81,13 @@ class Rememberer(nn.Module):
         return logits
 
     def step_by_step(
-        self, symbols: Int[Tensor, "batch time"]
-    ) -> tuple[Float[Tensor, "batch symbols"], list[CellState]]:
+        self, tokens: Int[Tensor, "batch time"]
+    ) -> tuple[Float[Tensor, "batch tokens"], list[CellState]]:
         """Return the logits and the state after every step, each a part of the next one's graph."""
-        state = self.stack.zero_state(len(symbols))
-        embedded = self.embedding(symbols)
+        state = self.stack.zero_state(len(tokens))
+        embedded = self.embedding(tokens)
         states = []
-        for time in range(symbols.shape[1]):
+        for time in range(tokens.shape[1]):
             _, state = self.stack(embedded[:, time : time + 1], state)
             states.append(state)
         visible = torch.stack([state[0][-1] for state in states], dim=1)
@@ -99,21 +97,21 @@ class Rememberer(nn.Module):
 def draw(
     batch: int, length: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch"]]:
-    """Return sequences in which one symbol, anywhere, is marked; that one is the answer."""
-    symbols = torch.randint(SYMBOLS, (batch, length), generator=generator)
+    """Return sequences in which one token, anywhere, is marked; that one is the answer."""
+    tokens = torch.randint(TOKENS, (batch, length), generator=generator)
     marked = torch.randint(length, (batch, 1), generator=generator)
-    answers = symbols.gather(1, marked)
-    return symbols.scatter(1, marked, answers + SYMBOLS), answers[:, 0]
+    answers = tokens.gather(1, marked)
+    return tokens.scatter(1, marked, answers + TOKENS), answers[:, 0]
 
 
 def gradient_norms(
-    model: Rememberer, symbols: Int[Tensor, "batch time"], answers: Int[Tensor, "batch"]
+    model: Rememberer, tokens: Int[Tensor, "batch time"], answers: Int[Tensor, "batch"]
 ) -> FloatArray[np.ndarray, "time"]:
     """Return the norm of d loss / d state against the distance from the end, mean over sequences.
 
     The state is all that is handed on: h_t, and for an LSTM c_t with it.
     """
-    logits, states = model.step_by_step(symbols)
+    logits, states = model.step_by_step(tokens)
     loss = nn.functional.cross_entropy(logits, answers, reduction="sum")
     parts = [part for state in states for part in state]
     gradients = torch.autograd.grad(loss, parts, allow_unused=True)
@@ -133,7 +131,7 @@ def measure(
     told: Callable[[str, int], None] = lambda name, step: None,
 ) -> Iterator[Reach]:
     """Yield the reach of each network, first with fresh weights and then after training."""
-    symbols, answers = draw(4 * BATCH, length, torch.Generator().manual_seed(10_000 + seed))
+    tokens, answers = draw(4 * BATCH, length, torch.Generator().manual_seed(10_000 + seed))
     for name in names:
         cell, attends = NETWORKS[name]
         if cell not in CELLS:
@@ -146,14 +144,14 @@ def measure(
             yield Reach(
                 name=name,
                 trained=trained,
-                accuracy=_accuracy(model, symbols, answers),
-                norms=gradient_norms(model, symbols, answers).tolist(),
+                accuracy=_accuracy(model, tokens, answers),
+                norms=gradient_norms(model, tokens, answers).tolist(),
             )
 
 
 @torch.no_grad()
-def _accuracy(model: Rememberer, symbols: Tensor, answers: Tensor) -> float:
-    return float((model(symbols).argmax(dim=-1) == answers).float().mean())
+def _accuracy(model: Rememberer, tokens: Tensor, answers: Tensor) -> float:
+    return float((model(tokens).argmax(dim=-1) == answers).float().mean())
 
 
 def _train(
@@ -172,9 +170,9 @@ def _train(
             group["lr"] = learning_rate(
                 step, step / steps, schedule="cosine", peak=5e-3, warmup=min(50, steps)
             )
-        symbols, answers = draw(BATCH, length, generator)
+        tokens, answers = draw(BATCH, length, generator)
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(model(symbols), answers)
+        loss = nn.functional.cross_entropy(model(tokens), answers)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

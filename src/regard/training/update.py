@@ -138,7 +138,7 @@ class _GradientWorkers(Generic[AnyBatch]):
     def dismiss(self) -> None:
         """End all helpers."""
         for helper, _ in self._helpers:
-            helper.dismiss()
+            helper.stop()
         self._helpers = []
 
     def add_gradient(self, batch: AnyBatch, tokens: int) -> float:
@@ -148,9 +148,9 @@ class _GradientWorkers(Generic[AnyBatch]):
         busy = self._helpers[: len(others)]
         try:
             for (helper, _), part in zip(busy, others, strict=True):
-                helper.ask(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
+                helper.send(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
             nats = self._alone(own, tokens)
-            nats += sum(float(helper.hear()) for helper, _ in busy)
+            nats += sum(float(helper.receive()) for helper, _ in busy)
         except WorkerLostError:
             raise RunError(
                 "A helper process of the training has ended, perhaps for want of memory. Go on "

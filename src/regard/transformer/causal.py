@@ -1,6 +1,6 @@
 """A stack of Transformer layers in which every position sees itself and what came before it.
 
-All that a next step needs is in the state: the keys and values of every layer. Many symbols at once
+All that a next step needs is in the state: the keys and values of every layer. Many tokens at once
 or one at a time give the same features.
 """
 
@@ -21,14 +21,14 @@ from regard.transformer.layers import Embedded, SelfAttentionLayer
 
 
 class CausalState(NamedTuple):
-    """What was read so far; `past` is empty before the first symbol."""
+    """What was read so far; `past` is empty before the first token."""
 
     past: tuple[Past, ...]
     read: int
 
 
 class CausalTransformer(nn.Module):
-    """Predicts each symbol from those before it (Liu et al. 2018; Radford et al. 2019)."""
+    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019)."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class CausalTransformer(nn.Module):
         self.register_buffer("slopes", slopes, persistent=False)
 
     def start(self, batch: int) -> CausalState:
-        """Return the state before the first symbol."""
+        """Return the state before the first token."""
         return CausalState(past=(), read=0)
 
     def forward(
@@ -58,7 +58,7 @@ class CausalTransformer(nn.Module):
         *,
         with_weights: bool = False,
     ) -> tuple[Output, CausalState]:
-        """Read symbols, one or many at once; return the features that predict the next ones.
+        """Read tokens, one or many at once; return the features that predict the next ones.
 
         The attention, if it is asked for, is the mean over the heads of the last layer.
         """
@@ -82,13 +82,15 @@ class CausalTransformer(nn.Module):
         self, tokens: Tensor, state: CausalState, *, wanted: set[int]
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
         features = self.embedded(tokens, start=state.read)
-        sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
+        visibility = Visibility.back(
+            features, read=state.read, window=self.window, slopes=self.slopes
+        )
         past: list[Past] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             features, after, weights = layer(
                 features,
-                sight,
+                visibility,
                 past=state.past[number] if state.past else None,
                 start=state.read,
                 with_weights=number in wanted,

@@ -1,7 +1,7 @@
 """The Transformer's decoder: masked self-attention (or SSRU), cross-attention, feed-forward.
 
 All that a next step needs is in the state: the keys and values of every layer, for the target read
-so far and for the source. Many symbols at once or one at a time give the same features.
+so far and for the source. Many tokens at once or one at a time give the same features.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def cross_attend(
 LayerPast = KeysValues | LinearState | Float[Tensor, "batch model_dim"]
 
 
-class DecoderState(NamedTuple):
-    """Everything that the next step needs; `past` is empty before the first symbol."""
+class TransformerDecoderState(NamedTuple):
+    """Everything that the next step needs; `past` is empty before the first token."""
 
     past: tuple[LayerPast, ...]
     memory: tuple[KeysValues, ...]
@@ -117,7 +117,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         features: Float[Tensor, "batch target model_dim"],
-        sight: Visibility,
+        visibility: Visibility,
         memory: KeysValues,
         penalties: Float[Tensor, "sentences 1 1 source"] | None,
         *,
@@ -134,7 +134,7 @@ class DecoderLayer(nn.Module):
             change, after = self.self_attention(inputs, past)
         else:
             (change, self_weights), after = self.self_attention(
-                inputs, sight, past=past, start=start, with_weights=with_self
+                inputs, visibility, past=past, start=start, with_weights=with_self
             )
         features = self.self_residual.leave(features, change)
         change, cross_weights = cross_attend(
@@ -151,7 +151,7 @@ class DecoderLayer(nn.Module):
 
 
 class TransformerDecoder(nn.Module):
-    """Predicts each target symbol from those before it and the source (Vaswani et al. 2017, 3.1).
+    """Predicts each target token from those before it and the source (Vaswani et al. 2017, 3.1).
 
     `alignment_layer` is the one whose heads, averaged, are shown as the decoder's attention.
     """
@@ -178,13 +178,13 @@ class TransformerDecoder(nn.Module):
 
     @property
     def longest(self) -> int | None:
-        """Return how many symbols can be read at most, if the positions are a table with an end."""
+        """Return how many tokens can be read at most, if the positions are a table with an end."""
         positions = self.embedded.positions
         return positions.max_length if isinstance(positions, LearnedPositions) else None
 
-    def start(self, encoded: Encoded) -> DecoderState:
+    def start(self, encoded: Encoded) -> TransformerDecoderState:
         """Project the source once for every layer."""
-        return DecoderState(
+        return TransformerDecoderState(
             past=(),
             memory=tuple(layer.cross_attention.memory(encoded.memory) for layer in self._layers()),
             penalties=memory_penalties(encoded.mask, dtype=encoded.memory.dtype),
@@ -194,11 +194,11 @@ class TransformerDecoder(nn.Module):
     def forward(
         self,
         tokens: Int[Tensor, "batch target"],
-        state: DecoderState,
+        state: TransformerDecoderState,
         *,
         with_weights: bool = False,
-    ) -> tuple[Output, DecoderState]:
-        """Read target symbols, one or many at once; return the features that predict the next."""
+    ) -> tuple[Output, TransformerDecoderState]:
+        """Read target tokens, one or many at once; return the features that predict the next."""
         wanted = {self.alignment_layer} if with_weights else set()
         features, outputs = self._read(tokens, state, with_cross=wanted)
         weights = outputs[self.alignment_layer].cross_weights
@@ -221,7 +221,9 @@ class TransformerDecoder(nn.Module):
         cross = [output.cross_weights for output in outputs if output.cross_weights is not None]
         return (torch.stack(among) if among else None), torch.stack(cross)
 
-    def select(self, state: DecoderState, rows: Int[Tensor, "chosen"]) -> DecoderState:
+    def select(
+        self, state: TransformerDecoderState, rows: Int[Tensor, "chosen"]
+    ) -> TransformerDecoderState:
         """Return the state of these rows of the batch, in this order."""
         sentences, width = owners_of(
             rows, width=state.width, sentences=state.memory[0].keys.shape[0]
@@ -230,7 +232,7 @@ class TransformerDecoder(nn.Module):
         if sentences is not None:
             memory = tuple(_rows_of_keys(part, sentences) for part in memory)
             penalties = None if penalties is None else penalties.index_select(0, sentences)
-        return DecoderState(
+        return TransformerDecoderState(
             past=tuple(_rows_of(part, rows) for part in state.past),
             memory=memory,
             penalties=penalties,
@@ -241,18 +243,20 @@ class TransformerDecoder(nn.Module):
     def _read(
         self,
         tokens: Tensor,
-        state: DecoderState,
+        state: TransformerDecoderState,
         *,
         with_cross: set[int],
         with_self: bool = False,
     ) -> tuple[Tensor, list[LayerOutput]]:
         features = self.embedded(tokens, start=state.read)
-        sight = Visibility.back(features, read=state.read, window=self.window, slopes=self.slopes)
+        visibility = Visibility.back(
+            features, read=state.read, window=self.window, slopes=self.slopes
+        )
         outputs = []
         for number, layer in enumerate(self._layers()):
             output = recompute_layer(layer, wanted=self.recompute)(
                 features,
-                sight,
+                visibility,
                 state.memory[number],
                 state.penalties,
                 past=state.past[number] if state.past else None,

@@ -55,7 +55,7 @@ class TransformerEncoder(nn.Module):
         self, source: Tensor, mask: Tensor, *, with_weights: bool
     ) -> tuple[Encoded, list[Tensor]]:
         features = self.embedded(source)
-        sight = Visibility(
+        visibility = Visibility(
             target=source.shape[1],
             source=source.shape[1],
             real=mask,
@@ -67,7 +67,7 @@ class TransformerEncoder(nn.Module):
         found = []
         for layer in self.layers:
             run = recompute_layer(layer, wanted=self.recompute)
-            features, _, weights = run(features, sight, with_weights=with_weights)
+            features, _, weights = run(features, visibility, with_weights=with_weights)
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)

@@ -42,7 +42,7 @@ class Embedded(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "batch time"], *, start: int = 0
     ) -> Float[Tensor, "batch time model_dim"]:
-        """Return the vectors of symbols, the first of which is at place `start`."""
+        """Return the vectors of tokens, the first of which is at place `start`."""
         vectors = self.embedding(tokens) * self.scale
         if self.positions is not None:
             vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
@@ -142,7 +142,7 @@ class RecurrentUnit(nn.Module):
         inputs: Float[Tensor, "batch time model_dim"],
         cell: Float[Tensor, "batch model_dim"] | None = None,
     ) -> tuple[Float[Tensor, "batch time model_dim"], Float[Tensor, "batch model_dim"]]:
-        """Read symbols one after the other; return the output at each, and the last cell."""
+        """Read tokens one after the other; return the output at each, and the last cell."""
         forget = torch.sigmoid(self.forget(inputs))
         offered = (1 - forget) * self.projection(inputs)
         if cell is None:
@@ -174,7 +174,7 @@ class SelfAttentionLayer(nn.Module):
     def forward(
         self,
         features: Float[Tensor, "batch target model_dim"],
-        sight: Visibility,
+        visibility: Visibility,
         *,
         past: Past | None = None,
         start: int = 0,
@@ -187,7 +187,7 @@ class SelfAttentionLayer(nn.Module):
         """Read positions that follow those in `past`; return features, past and weights."""
         (change, weights), after = self.attention(
             self.attention_residual.enter(features),
-            sight,
+            visibility,
             past=past,
             start=start,
             with_weights=with_weights,

@@ -134,7 +134,7 @@ def test_lower_layers_can_stay_or_be_slower(corpus: Path, pretrained: Path, tmp_
         read_tensors(folder) for folder in (Run.open(pretrained).weights(), trained.run.weights())
     )
     same = {
-        name.split(".")[2] if name.startswith("reader.layers") else name.split(".")[1]
+        name.split(".")[2] if name.startswith("backbone.layers") else name.split(".")[1]
         for name in after
         if name in before and after[name].equal(before[name])
     }
@@ -225,5 +225,5 @@ def test_a_damaged_run(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
         load(trained.run.folder)
     wide = begin_with(recipe_of(corpus), pretrained)
     other = wide.model_copy(update={"model": wide.model.model_copy(update={"model_dim": 32})})
-    with pytest.raises(SettingsError, match=r"has no weights 'reader\.embedded"):
+    with pytest.raises(SettingsError, match=r"has no weights 'backbone\.embedded"):
         train(other, tmp_path / "wide")

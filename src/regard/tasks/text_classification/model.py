@@ -116,7 +116,7 @@ def build_text_classifier(
     network = build_language_model(recipe.model, vocab=vocab)
     model = classifier_of(network, labels=labels, dropout=recipe.training.dropout)
     if recipe.training.adapter_rank:
-        add_adapters(model.reader, rank=recipe.training.adapter_rank)
+        add_adapters(model.backbone, rank=recipe.training.adapter_rank)
     return model
 
 

@@ -162,9 +162,9 @@ def optimizer_of(
 
 def _height(name: str, layers: int) -> int:
     """Return how high in the network a parameter stands: symbols 0, layers 1, 2, ..., the top."""
-    if name.startswith(("reader.embedded.", "reader.embedding.")):
+    if name.startswith(("backbone.embedded.", "backbone.embedding.")):
         return 0
-    if name.startswith("reader.layers."):
+    if name.startswith("backbone.layers."):
         return 1 + int(name.split(".")[2])
     return layers + 1
 
@@ -172,7 +172,7 @@ def _height(name: str, layers: int) -> int:
 def _freeze(model: TextClassifier, frozen: int) -> None:
     if not frozen:
         return
-    if not any(name.startswith("reader.layers.") for name, _ in model.named_parameters()):
+    if not any(name.startswith("backbone.layers.") for name, _ in model.named_parameters()):
         raise SettingsError("training.freeze_layers: this network has no layers to freeze.")
     for name, parameter in model.named_parameters():
         if _height(name, 10**9) <= frozen:
@@ -182,8 +182,8 @@ def _freeze(model: TextClassifier, frozen: int) -> None:
 @torch.no_grad()
 def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> None:
     """Copy the network of a language model, beside whose matrices there may be adapters."""
-    for name, parameter in model.reader.named_parameters():
-        plain = f"reader.{name}".replace(ORIGINAL, ".weight")
+    for name, parameter in model.backbone.named_parameters():
+        plain = f"backbone.{name}".replace(ORIGINAL, ".weight")
         if "parametrizations" in plain:
             continue  # an adapter is new
         if plain not in weights or weights[plain].shape != parameter.shape:

@@ -21,7 +21,7 @@ from regard.text.tokenizers import train_tokenizer
 
 
 def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
-    """Trace a sentence: the source is read once, then the most probable symbols are written."""
+    """Trace a sentence: the source is read once, then the most probable tokens are written."""
     _require_text(text)
     ids = loaded.source_tokenizer.encode(text)
     source, mask = padded([ids], after=END)
@@ -69,7 +69,7 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
 def _write_greedily(
     model: Any, encoded: Any, *, limit: int
 ) -> tuple[list[int], list[Any], list[Tensor]]:
-    """Write until the end mark; return the symbols, the steps and the recurrent states."""
+    """Write until the end mark; return the tokens, the steps and the recurrent states."""
     state = model.start(encoded)
     token = BEGIN
     tokens: list[int] = []
