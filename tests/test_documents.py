@@ -9,16 +9,26 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
 import pytest
+import torch
 import typer
 from pydantic import BaseModel
 
 import regard
+from regard.attention.positions import POSITIONS
+from regard.attention.scores import SCORES
+from regard.base.errors import RunError
 from regard.cli.app import app
+from regard.corpora.formats.document import Languages
+from regard.corpora.formats.registry import ENDINGS, READERS, format_of, read_document
+from regard.models.build import build_translator
+from regard.settings.models import RecurrentSettings, TransformerSettings
 from regard.tasks import TASKS, task_of
+from regard.transformer.layers import FeedForward
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -121,3 +131,77 @@ def test_tables_are_made_of_the_result_files() -> None:
     command = [sys.executable, ROOT / "bench" / "results_page.py", "--check"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def example(heading: str) -> str:
+    """Return the Python under a heading of CONTRIBUTING.md, which is to be short."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^## {heading}\n.*?^```python\n(.*?)^```", text, re.M | re.S)
+    assert len([line for line in found.splitlines() if line.strip()]) <= 15
+    return str(found)
+
+
+def run(code: str, name: str = "example") -> ModuleType:
+    """Return what an example defines, as a module."""
+    module = ModuleType(name)
+    exec(code, module.__dict__)
+    return module
+
+
+def test_the_example_of_a_score_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCORES, "cosine", SCORES["dot"])
+    run(example("Add an attention score"))
+    model = RecurrentSettings(attention="cosine", hidden=8, embedding=4)
+    lookup = build_translator(model, source_vocab=9, target_vocab=9).get_submodule("decoder.lookup")
+    query, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
+    score = lookup.get_submodule("score")
+    expected = torch.cosine_similarity(query[:, :, None], keys[:, None], dim=-1)
+    torch.testing.assert_close(score(query, score.prepare(keys)), expected)
+
+
+def test_the_example_of_a_position_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POSITIONS, "log", POSITIONS["none"])
+    run(example("Add a kind of position"))
+    sizes = {"layers": 1, "model_dim": 8, "heads": 2, "feed_forward": 8, "dropout": 0.0}
+    settings = TransformerSettings(positions="log", **sizes)  # type: ignore[arg-type]
+    model = build_translator(settings, source_vocab=9, target_vocab=9).eval()
+    source, real = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.bool)
+    memory = model.encode(source, real).memory
+    turned = model.encode(source.flip(1), real).memory.flip(1)
+    torch.testing.assert_close(memory, turned)  # the bias is symmetric, so only distance counts
+    swapped = model.encode(torch.tensor([[6, 5, 7]]), real).memory
+    assert not torch.allclose(memory[:, 2], swapped[:, 2])
+
+
+def test_the_example_of_a_task_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    toy = run(example("Add a task"), "toy_mean")
+    monkeypatch.setitem(sys.modules, "toy_mean", toy)
+    monkeypatch.setitem(TASKS, "mean", "toy_mean")
+    trained = regard.train(toy.MeanRecipe(), data=[1, 2, 3], out=tmp_path / "mean", progress=False)
+    assert trained.model == 2.0
+    assert regard.load(tmp_path / "mean") == 2.0
+
+
+def test_the_example_of_a_format_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(READERS, "properties", READERS["text"])
+    monkeypatch.setitem(ENDINGS, ".properties", "text")
+    run(example("Add a document format"))
+    path = Path("menu.properties")
+    content = b"# a menu\nopen = Open a file\n\nclose=Close\n"
+    found = read_document(content, path=path, kind=format_of(path), languages=Languages())
+    assert [segment.text for segment in found.segments] == ["Open a file", "Close"]
+    assert found.filled(["X", "Y"]) == "# a menu\nopen =X\n\nclose=Y\n"
+
+
+def test_the_example_of_a_layout_works() -> None:
+    example_of = run(example("Add a foreign layout of weights"))
+    layer = FeedForward(4, hidden=6, activation="relu")
+    names = {"inner": "w1", "outer": "w2"}
+    theirs = {
+        f"ffn.{names[part]}.{kind}": torch.randn_like(value)
+        for part, kind, value in ((*n.split("."), p) for n, p in layer.named_parameters())
+    }
+    example_of.fill_feed_forward(layer, theirs, prefix="ffn.")
+    torch.testing.assert_close(layer.inner.weight.data, theirs["ffn.w1.weight"])
+    with pytest.raises(RunError, match=r"no tensor 'w1.weight'"):
+        example_of.fill_feed_forward(layer, theirs)
