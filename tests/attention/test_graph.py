@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
 
 from regard.attention.edges import Edges
 from regard.attention.graph import (
@@ -35,6 +39,34 @@ def sparse_and_dense() -> tuple[SparseFeatures, torch.Tensor]:
     rows, columns = matrix.nonzero(as_tuple=True)
     entries = Edges.sort(columns, rows, sources=FEATURES, targets=NODES)
     return SparseFeatures(entries, matrix[entries.target, entries.source]), matrix
+
+
+# A new score needs one row here: its formula for the head `m` of an edge, from the vectors of the
+# node that asks and of its neighbour, as the paper has it after the projections.
+FORMULAS: dict[str, Callable[[Any, int, Tensor, Tensor], Tensor]] = {
+    "additive": lambda score, m, q, k: leaky_relu(
+        score.target_readout[m] @ q + score.source_readout[m] @ k + score.bias[m], 0.2
+    ),
+    "dynamic": lambda score, m, q, k: score.readout[m] @ leaky_relu(q + k, 0.2),
+    "scaled-dot": lambda score, m, q, k: q @ k / DIM**0.5,
+}
+
+
+def test_every_score_has_a_formula() -> None:
+    assert FORMULAS.keys() == EDGE_SCORES.keys()
+
+
+@pytest.mark.parametrize("name", EDGE_SCORES)
+def test_a_score_equals_its_formula(name: str) -> None:
+    torch.manual_seed(0)
+    score, edges = EDGE_SCORES[name](heads=HEADS, head_dim=DIM), ring()
+    queries, keys = torch.randn(2, NODES, HEADS, DIM)
+    with torch.no_grad():
+        found = score(queries, keys, edges)
+        for edge, (i, j) in enumerate(zip(edges.target, edges.source, strict=True)):
+            for m in range(HEADS):
+                expected = FORMULAS[name](score, m, queries[i, m], keys[j, m])
+                torch.testing.assert_close(found[m, edge], expected)
 
 
 @pytest.mark.parametrize("score", EDGE_SCORES)
@@ -119,7 +151,7 @@ def test_a_linear_map_without_bias_has_none() -> None:
 
 def test_a_score_without_formula_says_so() -> None:
     with pytest.raises(TypeError, match="EdgeScore gives no formula"):
-        EdgeScore()(torch.zeros(2, 1, 1), torch.zeros(2, 1, 1), complete(2))
+        EdgeScore(heads=1, head_dim=1)(torch.zeros(2, 1, 1), torch.zeros(2, 1, 1), complete(2))
 
 
 def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
@@ -132,7 +164,7 @@ def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
         input_dim=model_dim,
         head_dim=model_dim // heads,
         heads=heads,
-        score="dot",
+        score="scaled-dot",
         projection_bias=True,
     )
     with torch.no_grad():
@@ -158,7 +190,7 @@ def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
 def test_masked_self_attention_is_graph_attention_without_edges_from_the_future() -> None:
     torch.manual_seed(0)
     words, model_dim, heads = 7, 8, 2
-    graph = GraphAttention(input_dim=model_dim, head_dim=4, heads=heads, score="dot")
+    graph = GraphAttention(input_dim=model_dim, head_dim=4, heads=heads, score="scaled-dot")
     edges = complete(words)
     past = edges.source <= edges.target
     causal = Edges.sort(edges.source[past], edges.target[past], sources=words, targets=words)

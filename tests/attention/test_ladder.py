@@ -44,6 +44,22 @@ def test_the_unrolled_weights_and_that_of_the_beginning_sum_to_one() -> None:
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
+def test_gates_of_exactly_zero_and_one_forget_and_keep_everything() -> None:
+    torch.manual_seed(4)
+    gates = torch.tensor([0.5, 0.0, 1.0, 0.0, 0.25])[None, :, None].double().requires_grad_()
+    candidates = torch.randn(1, 5, 1, dtype=torch.float64)
+    initial = torch.randn(1, 1, dtype=torch.float64)
+    weights = unrolled_weights(gates)[0, :, :, 0]
+    assert weights[2].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert weights[4].tolist() == [0.0, 0.0, 0.0, 0.25, 0.75]
+    summed = unrolled_sum(gates, candidates, initial)
+    step_by_step = gated_recurrence(gates, candidates, initial)
+    torch.testing.assert_close(summed, step_by_step)
+    (found,) = torch.autograd.grad(summed.sum(), gates)
+    (expected,) = torch.autograd.grad(step_by_step.sum(), gates)
+    torch.testing.assert_close(found, expected)
+
+
 def test_the_unrolled_weights_are_the_product_of_the_formula() -> None:
     gates = torch.sigmoid(torch.randn(1, 5, 1, dtype=torch.float64))
     weights = unrolled_weights(gates)[0, :, :, 0]

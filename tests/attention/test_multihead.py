@@ -19,9 +19,11 @@ from regard.attention.efficient import (
     linear_attention,
     local_attention,
 )
-from regard.attention.masks import Visibility
+from regard.attention.lookup import Lookup, Memory
+from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
-from regard.attention.positions import RelativePositions, Rotary, alibi_slopes
+from regard.attention.positions import Alibi, RelativePositions, Rotary
+from regard.attention.scores import SCORES
 from regard.compute.kernels import fused_attention, plain_attention
 
 KINDS = ("plain", "relative", "rotary", "alibi", "window", "linear")
@@ -34,7 +36,7 @@ def heads_of(seed: int, *, target: int, source: int) -> tuple[Tensor, Tensor, Te
     )
 
 
-def sight_of(target: int, source: int, **options: object) -> Visibility:
+def visibility_of(target: int, source: int, **options: object) -> Visibility:
     return Visibility(  # type: ignore[arg-type]
         target=target, source=source, dtype=torch.float32, device=torch.device("cpu"), **options
     )
@@ -56,9 +58,62 @@ def module_of(kind: str) -> MultiHeadAttention:
 
 def options_of(kind: str) -> dict[str, object]:
     return {
-        "alibi": {"slopes": alibi_slopes(3)},
+        "alibi": {"distance_bias": Alibi(3)},
         "window": {"window": 2},
     }.get(kind, {})
+
+
+WITHIN_HEADS = [name for name, score in SCORES.items() if not score.projects_values]
+
+
+@pytest.mark.parametrize("name", WITHIN_HEADS)
+def test_any_score_of_the_registry_serves_in_the_heads(name: str) -> None:
+    torch.manual_seed(3)
+    score = SCORES[name](query_dim=4, key_dim=4)
+    module = MultiHeadAttention(model_dim=12, heads=3, score=score).eval()
+    inputs, real = torch.randn(2, 5, 12), some_real(5)
+    query, keys, values = module.projection(inputs).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+    lookup = Lookup(score=score)
+    contexts, weights = zip(
+        *(
+            lookup(
+                query[:, head],
+                Memory(score.prepare(keys[:, head]), values[:, head], real),
+                with_weights=True,
+            )
+            for head in range(3)
+        ),
+        strict=True,
+    )
+    expected = module.output(torch.cat(contexts, dim=-1))
+    found, _ = module(inputs, visibility_of(5, 5, real=real), with_weights=True)
+    torch.testing.assert_close(found.context, expected)
+    torch.testing.assert_close(found.weights, torch.stack(weights, dim=1))
+    without, _ = module(inputs, visibility_of(5, 5, real=real))
+    torch.testing.assert_close(without.context, expected)
+    assert without.weights is None
+    across = module.cross(inputs, module.memory(inputs), memory_penalties(real, dtype=inputs.dtype))
+    torch.testing.assert_close(across.context, expected)
+
+
+def test_the_scaled_dot_product_of_the_registry_is_that_of_the_kernels() -> None:
+    plain = module_of("plain")
+    scored = MultiHeadAttention(
+        model_dim=12, heads=3, score=SCORES["scaled-dot"](query_dim=4, key_dim=4)
+    )
+    scored.load_state_dict(plain.state_dict())
+    inputs = torch.randn(2, 5, 12)
+    (expected, _), _ = plain(inputs, visibility_of(5, 5))
+    (found, _), _ = scored(inputs, visibility_of(5, 5))
+    torch.testing.assert_close(found, expected)
+
+
+def test_linear_attention_and_relative_positions_take_no_other_score() -> None:
+    score = SCORES["dot"](query_dim=4, key_dim=4)
+    with pytest.raises(ValueError, match="take no score but their own"):
+        MultiHeadAttention(model_dim=12, heads=3, linear=True, score=score)
+    with pytest.raises(ValueError, match="take no score but their own"):
+        MultiHeadAttention(model_dim=12, heads=3, positions=RelativePositions(4), score=score)
 
 
 @settings(deadline=None, max_examples=40)
@@ -75,12 +130,12 @@ def test_fused_equals_plain(
 ) -> None:
     source = target + before
     query, keys, values = heads_of(seed, target=target, source=source)
-    visibility = sight_of(
+    visibility = visibility_of(
         target,
         source,
         causal=causal,
         real=some_real(source) if padded and not causal else None,
-        slopes=alibi_slopes(3) if slopes else None,
+        distance_bias=Alibi(3) if slopes else None,
     )
     plain = plain_attention(query, keys, values, penalties=visibility.penalties)
     only = visibility.causal_only
@@ -105,7 +160,7 @@ def test_local_equals_plain_with_a_masked_window(
 ) -> None:
     query, keys, values = heads_of(seed, target=time, source=time)
     real = some_real(time) if padded else None
-    visibility = sight_of(time, time, causal=causal, window=window, real=real)
+    visibility = visibility_of(time, time, causal=causal, window=window, real=real)
     plain = plain_attention(query, keys, values, penalties=visibility.penalties).context
     local = local_attention(query, keys, values, window=window, causal=causal, real=real).context
     rows = torch.ones(2, time, dtype=torch.bool) if real is None else real  # padding may differ
@@ -119,7 +174,7 @@ def test_linear_attention_in_chunks_and_steps_equals_its_explicit_weights(
 ) -> None:
     query, keys, values = heads_of(seed, target=time, source=time)
     explicit = explicit_linear_attention(
-        query, keys, values, visibility=sight_of(time, time, causal=True)
+        query, keys, values, visibility=visibility_of(time, time, causal=True)
     )
     assert explicit.weights is not None
     torch.testing.assert_close(explicit.weights.sum(-1), torch.ones(2, 3, time))
@@ -135,7 +190,7 @@ def test_linear_attention_in_chunks_and_steps_equals_its_explicit_weights(
 
 def test_linear_attention_over_all_keys_equals_its_explicit_weights() -> None:
     query, keys, values = heads_of(5, target=4, source=7)
-    visibility = sight_of(4, 7, real=some_real(7))
+    visibility = visibility_of(4, 7, real=some_real(7))
     explicit = explicit_linear_attention(query, keys, values, visibility=visibility)
     torch.testing.assert_close(
         linear_attention(query, keys, values, visibility=visibility).context, explicit.context
@@ -153,7 +208,7 @@ def test_the_chosen_kernel_equals_the_one_with_weights(
     monkeypatch.setattr(multihead, "LONG_WITH_GRADIENT", 16)
     module, inputs = module_of(kind), torch.randn(2, length, 12)
     real = None if causal else some_real(length)
-    visibility = sight_of(length, length, causal=causal, real=real, **options_of(kind))
+    visibility = visibility_of(length, length, causal=causal, real=real, **options_of(kind))
     (fast, nothing), _ = module(inputs, visibility)
     (slow, weights), _ = module(inputs, visibility, with_weights=True)
     assert nothing is None
@@ -170,12 +225,12 @@ def test_the_chosen_kernel_equals_the_one_with_weights(
 def test_cached_steps_equal_the_full_pass(kind: str, cuts: set[int]) -> None:
     module, inputs = module_of(kind), torch.randn(2, 11, 12)
     options = options_of(kind)
-    (whole, _), _ = module(inputs, sight_of(11, 11, causal=True, **options))
+    (whole, _), _ = module(inputs, visibility_of(11, 11, causal=True, **options))
     past, parts = None, []
     borders = [0, *sorted(cuts), 11]
     for start, end in itertools.pairwise(borders):
         kept = min(start, 2) if kind == "window" else start
-        visibility = sight_of(end - start, kept + end - start, causal=True, **options)
+        visibility = visibility_of(end - start, kept + end - start, causal=True, **options)
         (part, _), past = module(inputs[:, start:end], visibility, past=past, start=start)
         parts.append(part)
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=1e-4, atol=1e-5)
@@ -191,7 +246,7 @@ def test_attention_across_follows_the_formula(source: int, monkeypatch: pytest.M
     module = module_of("plain")
     inputs, memory = torch.randn(2, 3, 12), torch.randn(2, source, 12)
     real = some_real(source)
-    penalties = sight_of(3, source, real=real).penalties
+    penalties = visibility_of(3, source, real=real).penalties
     context, weights = module.cross(inputs, module.memory(memory), penalties, with_weights=True)
     fast = module.cross(inputs, module.memory(memory), penalties)
     assert fast.weights is None
@@ -212,7 +267,7 @@ def test_attention_across_follows_the_formula(source: int, monkeypatch: pytest.M
 
 def test_without_positions_the_order_of_inputs_is_the_order_of_outputs() -> None:
     module, inputs, order = module_of("plain"), torch.randn(2, 9, 12), torch.randperm(9)
-    visibility = sight_of(9, 9)
+    visibility = visibility_of(9, 9)
     (straight, _), _ = module(inputs, visibility)
     (mixed, _), _ = module(inputs[:, order], visibility)
     torch.testing.assert_close(mixed, straight[:, order])
@@ -236,7 +291,7 @@ def test_heads_with_one_hot_relative_positions_are_a_convolution() -> None:
 
     # Distances beyond the reach share its vector, so each query sees itself and its neighbours.
     inputs = torch.randn(2, time, model_dim)
-    visibility = sight_of(time, time, window=1)
+    visibility = visibility_of(time, time, window=1)
     (found, _), _ = module(inputs, visibility)
     expected = torch.nn.functional.conv1d(inputs.transpose(1, 2), kernel).transpose(1, 2)
     torch.testing.assert_close(found[:, 1:-1], expected, rtol=1e-4, atol=1e-5)
@@ -244,8 +299,8 @@ def test_heads_with_one_hot_relative_positions_are_a_convolution() -> None:
 
 def test_dropout_falls_on_the_weights_and_only_in_training() -> None:
     module = MultiHeadAttention(model_dim=12, heads=3, dropout=0.5)
-    inputs, visibility = torch.randn(2, 24, 12), sight_of(24, 24, window=2)
-    for now in (visibility, sight_of(24, 24)):
+    inputs, visibility = torch.randn(2, 24, 12), visibility_of(24, 24, window=2)
+    for now in (visibility, visibility_of(24, 24)):
         assert not torch.equal(module(inputs, now)[0].context, module(inputs, now)[0].context)
         module.eval()
         assert torch.equal(module(inputs, now)[0].context, module(inputs, now)[0].context)

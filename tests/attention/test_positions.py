@@ -1,18 +1,128 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from regard.attention.positions import (
+    POSITIONS,
+    AddedPositions,
+    DistanceBias,
     LearnedPositions,
+    PairPositions,
+    PositionOptions,
+    Positions,
     RelativePositions,
     Rotary,
+    RotatedPositions,
     Sinusoids,
     alibi_slopes,
 )
 from regard.base.errors import RegardError
+
+OPTIONS = PositionOptions(model_dim=12, heads=3, max_length=9, reach=2)
+QUERY, KEY = torch.randn(2, 4, generator=torch.Generator().manual_seed(7))  # of one head
+
+
+def sinusoids(positions: Any, i: int, j: int) -> Tensor:
+    """Return sin and cos of i / 10000^(2k/d), in turns."""
+    angles = [i / 10_000 ** (2 * wave / 12) for wave in range(6)]
+    return torch.tensor([f(angle) for angle in angles for f in (math.sin, math.cos)])
+
+
+def rotated(positions: Any, i: int, j: int) -> Tensor:
+    """Return Re(q k* e^{i (i - j) theta}), summed over waves: vectors as complex numbers."""
+    total = 0j
+    for wave in range(2):
+        q, k = (complex(float(part[wave]), float(part[wave + 2])) for part in (QUERY, KEY))
+        angle = (i - j) / 10_000 ** (2 * wave / 4)
+        total += q * k.conjugate() * complex(math.cos(angle), math.sin(angle))
+    return torch.tensor(total.real)
+
+
+# A new kind of positions needs one row here: its formula for a query at i and a key at j. It is
+# the vector at i for those that are added, the product of query and key for those that rotate
+# them, and else what is added to the score of the pair.
+FORMULAS: dict[str, Callable[[Any, int, int], Tensor]] = {
+    "sinusoidal": sinusoids,
+    "learned": lambda positions, i, j: positions.vectors[i],
+    "relative": lambda positions, i, j: QUERY @ positions.keys[max(-2, min(2, j - i)) + 2],
+    "rotary": rotated,
+    "alibi": lambda positions, i, j: torch.tensor(
+        [-slope * abs(i - j) for slope in (1 / 16, 1 / 256, 1 / 4)]
+    ),
+    "none": lambda positions, i, j: torch.tensor(0.0),
+}
+
+
+def effect(positions: Positions, i: int, j: int) -> Tensor:
+    """Return what the positions do to a query at i and a key at j, in the place where they act."""
+    distances = torch.arange(6)[None, :] - torch.arange(6)[:, None]
+    found = torch.tensor(0.0)
+    if isinstance(positions, AddedPositions):
+        found = positions(6)[i]
+    elif isinstance(positions, RotatedPositions):
+        query, key = (part[None, None, None] for part in (QUERY, KEY))
+        found = (positions(query, start=i) * positions(key, start=j)).sum()
+    elif isinstance(positions, PairPositions):
+        found = positions.scores(QUERY.expand(1, 1, 6, 4), distances)[0, 0, i, j]
+    elif isinstance(positions, DistanceBias):
+        found = positions(distances, dtype=torch.float32)[:, i, j]
+    return found
+
+
+def test_every_kind_has_a_formula() -> None:
+    assert FORMULAS.keys() == POSITIONS.keys()
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_a_kind_of_positions_equals_its_formula(name: str) -> None:
+    positions = POSITIONS[name].build(OPTIONS)
+    for i in range(6):
+        for j in range(6):
+            expected = FORMULAS[name](positions, i, j)
+            torch.testing.assert_close(effect(positions, i, j), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Positions.build(OPTIONS), "Positions does not say how it is built"),
+        (lambda: AddedPositions()(3), "AddedPositions gives no vectors"),
+        (lambda: RotatedPositions()(torch.ones(1, 1, 1, 2)), "gives no rotation"),
+        (
+            lambda: PairPositions().scores(
+                torch.ones(1, 1, 1, 2), torch.zeros(1, 1, dtype=torch.long)
+            ),
+            "gives no scores",
+        ),
+        (
+            lambda: PairPositions().context(
+                torch.ones(1, 1, 1, 1), torch.zeros(1, 1, dtype=torch.long)
+            ),
+            "gives no context",
+        ),
+        (lambda: PairPositions().by_distance(), "gives no vectors"),
+        (
+            lambda: DistanceBias()(torch.zeros(1, 1, dtype=torch.long), dtype=torch.float32),
+            "gives no bias",
+        ),
+    ],
+)
+def test_positions_without_a_formula_say_so(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_agreement_is_measured_where_no_formula_is_given() -> None:
+    rotary = Rotary(4)
+    waves = rotary.agreement(7, head_dim=4)
+    measured = RotatedPositions.agreement(rotary, 7, head_dim=4)
+    torch.testing.assert_close(measured, torch.cat([waves, waves], dim=1))
 
 
 def test_sinusoids_follow_the_formula_of_the_paper() -> None:

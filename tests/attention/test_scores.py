@@ -104,7 +104,7 @@ def test_the_dot_score_names_widths_that_differ() -> None:
 
 def test_a_score_without_formula_says_so() -> None:
     with pytest.raises(TypeError, match="AttentionScore gives no formula"):
-        AttentionScore(value_dim=2)(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
+        AttentionScore(query_dim=2, key_dim=2)(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
 
 
 def test_heads_must_share_the_width_evenly() -> None:

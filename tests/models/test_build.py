@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 import torch
 from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
-from regard.models.build import TRANSLATORS, build_translator
+from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
 from regard.models.inspection import parameter_count
-from regard.settings.models import RecurrentSettings
+from regard.models.language_model import build_language_model
+from regard.settings.models import (
+    CausalTransformerSettings,
+    RecurrentSettings,
+    TransformerSettings,
+)
 
 
 def test_every_family_of_the_settings_can_be_built() -> None:
@@ -67,6 +75,61 @@ def test_an_unknown_attention_is_named_with_the_nearest() -> None:
     message = "Unknown model.attention 'addditive'. Did you mean 'additive'?"
     with pytest.raises(SettingsError, match=message):
         build_translator(settings, source_vocab=10, target_vocab=10)
+
+
+# What is set, and what must stand in the message; all but sizes are checked against registries.
+TRANSFORMER_MISTAKES: dict[str, tuple[dict[str, object], str]] = {
+    "positions": (
+        {"positions": "rotry"},
+        "Unknown model.positions 'rotry'. Did you mean 'rotary'?",
+    ),
+    "score": ({"score": "adding"}, "Unknown model.score 'adding'. Did you mean 'additive'?"),
+    "score with values": ({"score": "multi-head"}, "Unknown model.score 'multi-head'."),
+    "linear": (
+        {"kernel": "linear", "score": "additive"},
+        'model.score = "additive" and model.kernel = "linear" exclude each other',
+    ),
+    "relative": (
+        {"positions": "relative", "score": "additive"},
+        'model.score = "additive" and model.positions = "relative" exclude each other',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), TRANSFORMER_MISTAKES.values(), ids=TRANSFORMER_MISTAKES.keys()
+)
+def test_parts_of_a_transformer_come_from_registries(
+    changes: dict[str, object], message: str
+) -> None:
+    settings = TransformerSettings.model_validate(changes)
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        build_translator(settings, source_vocab=10, target_vocab=10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"kernel": "linear", "positions": "alibi"},
+            'model.kernel = "linear" has no scores that model.positions = "alibi" could change',
+        ),
+        (
+            {"model_dim": 9, "heads": 3},
+            'model.positions = "sinusoidal": sinusoidal positions: model_dim (9) must be even',
+        ),
+    ],
+)
+def test_a_plan_is_checked_without_settings(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        TransformerPlan(**changes).translator(source_vocab=10, target_vocab=10)
+
+
+def test_a_language_model_names_unknown_positions() -> None:
+    settings = CausalTransformerSettings(positions="learnd")
+    message = "Unknown model.positions 'learnd'. Did you mean 'learned'?"
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        build_language_model(settings, vocab=10)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,10 @@ def ring(nodes: int = 6, features: int = 5) -> GraphInput:
 CASES: dict[str, tuple[dict[str, Any], int]] = {
     "attention": ({"heads": 2, "head_dim": 3}, 6),
     "dynamic attention": ({"heads": 2, "head_dim": 3, "score": "dynamic"}, 6),
-    "dot attention, residual": ({"heads": 2, "head_dim": 3, "score": "dot", "residual": True}, 6),
+    "dot attention, residual": (
+        {"heads": 2, "head_dim": 3, "score": "scaled-dot", "residual": True},
+        6,
+    ),
     "averaged output heads": ({"heads": 2, "head_dim": 3, "output_heads": 4}, 6),
     "convolution": ({"layer": "convolution", "hidden": 4}, 4),
     "messages": ({"layer": "messages", "hidden": 4}, 4),

@@ -21,6 +21,7 @@ SMALL = {"layers": 2, "model_dim": 16, "heads": 2, "context": 24}
 OPTIONS: dict[str, dict[str, Any]] = {
     "learned": {},
     "sinusoidal": {"positions": "sinusoidal"},
+    "relative": {"positions": "relative"},
     "rotary": {"positions": "rotary"},
     "alibi": {"positions": "alibi"},
     "no positions": {"positions": "none"},

@@ -8,8 +8,13 @@ import torch
 
 from regard.attention.positions import LearnedPositions, RelativePositions
 from regard.base.errors import SettingsError
-from regard.studies import positions as position_pictures
-from regard.studies.positions import PositionCurves, PositionVectors, Subject, positions_of
+from regard.studies.positions import (
+    PositionCurves,
+    PositionVectors,
+    Subject,
+    picture,
+    positions_of,
+)
 
 
 def test_sinusoids_are_those_of_the_paper() -> None:
@@ -32,14 +37,16 @@ def test_rotary_agreement_begins_at_one_and_alibi_at_zero() -> None:
 
 def test_learned_and_relative_vectors_are_the_model_s() -> None:
     learned = LearnedPositions(6, max_length=9)
-    found = position_pictures._learned(Subject(model=torch.nn.Sequential(learned)))
+    found = picture("learned", Subject(model=torch.nn.Sequential(learned)))
+    assert isinstance(found, PositionVectors)
     np.testing.assert_array_equal(found.vectors, learned.vectors.detach().numpy())
     tables = torch.nn.Sequential(RelativePositions(4, reach=3), RelativePositions(4, reach=3))
-    found = position_pictures._relative(Subject(model=tables, layer=1))
+    found = picture("relative", Subject(model=tables, layer=1))
+    assert isinstance(found, PositionVectors)
     assert list(found.places) == [-3, -2, -1, 0, 1, 2, 3]
     np.testing.assert_array_equal(found.vectors, tables[1].keys.detach().numpy())
     with pytest.raises(SettingsError, match="no layer 2: the layers are 0 to 1"):
-        position_pictures._relative(Subject(model=tables, layer=2))
+        picture("relative", Subject(model=tables, layer=2))
 
 
 def test_the_own_positions_of_a_run(random_transformer_run: Path) -> None:

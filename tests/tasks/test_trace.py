@@ -57,6 +57,112 @@ def test_a_recurrent_translator_shows_every_step(recipe: str) -> None:
     assert any(array.name.startswith("part.encoder") for array in found.parts)
 
 
+def formulas_of(found: Trace) -> dict[str, str]:
+    return {array.name: array.formula for array in found.arrays}
+
+
+@pytest.mark.parametrize("recipe", ["luong", "bahdanau"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_scores_of_several_heads_have_an_axis_of_heads(recipe: str, heads: int) -> None:
+    overrides = [*SMALL, "model.attention=multi-head", f"model.heads={heads}"]
+    found = trace(recipe, SENTENCE, *overrides)
+    source, target = len(found.labels["source"]), len(found.labels["target"])
+    (score,) = (array for array in found.arrays if array.name == "score")
+    assert score.axes == ("target", "head", "source")
+    assert score.values.shape == (target, heads, source)
+    alone = np.exp(score.values)
+    alone /= alone.sum(2, keepdims=True)
+    np.testing.assert_allclose(found["weight"], alone.mean(1), rtol=1e-4)
+    (_, table) = found.tables()
+    assert len(table.rows) == target
+    assert "score[1, to]" in table.columns
+    formulas = formulas_of(found)
+    query = "s_i" if recipe == "luong" else "s_{i-1}"
+    assert formulas["score"] == f"e_mij = (W_m^k h_j)^T (W_m^q {query}) / sqrt(d) in head m"
+    assert formulas["weight"] == "alpha_ij = mean_m softmax_j(e_mij)"
+    assert formulas["context"].endswith("c_mi = sum_j softmax_j(e_mij) W_m^v h_j")
+
+
+def test_the_context_of_projected_values_is_named_as_such() -> None:
+    found = trace("luong", SENTENCE, *SMALL, "model.attention=parameterised")
+    assert formulas_of(found)["context"] == "c_i = sum_j alpha_ij W^v h_j"
+    values = found["weight"] @ found["encoder_state"]  # would be the context without W^v
+    assert not np.allclose(found["context"], values, atol=1e-4)
+
+
+# Name of the case: the recipe, what is set, and the formulas that must stand in its trace.
+FORMULAS: dict[str, tuple[str, list[str], dict[str, str]]] = {
+    "luong": (
+        "luong",
+        ["model.attention=dot", "model.input_feeding=false"],
+        {
+            "decoder_state": "s_i = f(s_{i-1}, y_{i-1})",
+            "score": "e_ij = h_j^T s_i",
+            "context": "c_i = sum_j alpha_ij h_j",
+            "probability": "p(y_i | y_<i, x) = softmax(W^o tanh(W [s_i; c_i]) + b)",
+        },
+    ),
+    "input feeding": (
+        "luong",
+        ["model.input_feeding=true"],
+        {"decoder_state": "s_i = f(s_{i-1}, [y_{i-1}; t_{i-1}])"},
+    ),
+    "bahdanau": (
+        "bahdanau",
+        ["model.attention=additive"],
+        {
+            "decoder_state": "s_i = f(s_{i-1}, [y_{i-1}; c_i])",
+            "score": "e_ij = v^T tanh(W s_{i-1} + U h_j)",
+            "probability": "p(y_i | y_<i, x) = softmax(W^o tanh(W [y_{i-1}; s_i; c_i]) + b)",
+        },
+    ),
+    "bahdanau without attention": (
+        "bahdanau",
+        ["model.attention=none"],
+        {"decoder_state": "s_i = f(s_{i-1}, [y_{i-1}; h_T])"},
+    ),
+    "shared matrix": (
+        "seq2seq-attention",
+        ["model.decoder=shared", "model.bidirectional=false"],
+        {"probability": "p(y_i | y_<i, x) = softmax(W^o [s_i; c_i])"},
+    ),
+    "no attention": (
+        "seq2seq",
+        [],
+        {"probability": "p(y_i | y_<i, x) = softmax(W^o s_i + b)"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("recipe", "overrides", "expected"), FORMULAS.values(), ids=FORMULAS)
+def test_a_translator_s_formulas_are_those_of_its_decoder(
+    recipe: str, overrides: list[str], expected: dict[str, str]
+) -> None:
+    assert expected.items() <= formulas_of(trace(recipe, SENTENCE, *SMALL, *overrides)).items()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "expected"),
+    [
+        ("fibonacci-rnn", "model.output=linear", {"context": "c = h_T"}),
+        (
+            "fibonacci-lecture",
+            "model.output=linear",
+            {"context": "c = sum_t alpha_t h_t + b", "output": "y = W c + b, scaled"},
+        ),
+        (
+            "fibonacci-attention",
+            "model.output=tanh",
+            {"alpha": "alpha_t = softmax_t(e_t)", "output": "y = tanh(W c + b), scaled"},
+        ),
+    ],
+)
+def test_a_forecaster_s_formulas_are_those_of_its_layers(
+    recipe: str, override: str, expected: dict[str, str]
+) -> None:
+    assert expected.items() <= formulas_of(trace(recipe, "last", override)).items()
+
+
 def test_a_translator_without_attention_has_neither_scores_nor_contexts() -> None:
     found = trace("seq2seq", SENTENCE, *SMALL)
     names = {array.name for array in found.arrays}
@@ -84,6 +190,7 @@ def test_a_node_shows_its_neighbours_and_its_classes(tmp_path: Path) -> None:
     found = trace_run(tmp_path / "run", "7")
     assert found.family == "graph classifier"
     np.testing.assert_allclose(found["weight"].sum(0), 1, rtol=1e-5)
+    assert "e_ij = LeakyReLU(a^T [W h_i || W h_j])" in formulas_of(found)["weight"]
     assert len(found.labels["neighbour (layer 1)"]) == len(found["weight"])
     np.testing.assert_allclose(found["probability"].sum(), 1, rtol=1e-5)
     assert found.output == found.labels["class"][found["probability"].argmax()]

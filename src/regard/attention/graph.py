@@ -1,13 +1,13 @@
 """Graph attention: scores on edges, weights over each node's neighbourhood, a weighted sum.
 
-The same three steps as everywhere, with edges in the place of (query, key) pairs. Adding a score
-takes one class here and one line in `EDGE_SCORES`.
+The same three steps as everywhere, with edges in the place of (query, key) pairs. They have scores
+of their own, because all pairs of a graph would not fit into memory. Adding one takes one class
+here and one line in `EDGE_SCORES`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -101,7 +101,12 @@ class EdgeScore(nn.Module):
     are the same), two (keys and values are the same) or three.
     """
 
+    formula: ClassVar[str] = "e_ij"
+    """The formula as people read it."""
     projections: ClassVar[int]
+
+    def __init__(self, *, heads: int, head_dim: int):
+        super().__init__()
 
     def forward(
         self,
@@ -116,10 +121,11 @@ class EdgeScore(nn.Module):
 class AdditiveEdgeScore(EdgeScore):
     """e_ij = LeakyReLU(a^T [W h_i || W h_j]) (Velickovic et al. 2018, eq. 3)."""
 
+    formula = "e_ij = LeakyReLU(a^T [W h_i || W h_j])"
     projections = 1
 
     def __init__(self, *, heads: int, head_dim: int):
-        super().__init__()
+        super().__init__(heads=heads, head_dim=head_dim)
         self.target_readout = nn.Parameter(torch.empty(heads, head_dim))  # first half of a
         self.source_readout = nn.Parameter(torch.empty(heads, head_dim))  # second half of a
         self.bias = nn.Parameter(torch.zeros(heads))  # not in the paper, but in its authors' code
@@ -153,10 +159,11 @@ class DynamicEdgeScore(EdgeScore):
     Unlike the additive score, it can rank the neighbours of each node differently.
     """
 
+    formula = "e_ij = a^T LeakyReLU(W [h_i || h_j])"
     projections = 2
 
     def __init__(self, *, heads: int, head_dim: int):
-        super().__init__()
+        super().__init__(heads=heads, head_dim=head_dim)
         self.readout = nn.Parameter(torch.empty(heads, head_dim))  # a
         bound = math.sqrt(6.0 / (head_dim + 1))
         nn.init.uniform_(self.readout, -bound, bound)
@@ -174,10 +181,11 @@ class DynamicEdgeScore(EdgeScore):
 class ScaledDotEdgeScore(EdgeScore):
     """e_ij = (W_q h_i)^T (W_k h_j) / sqrt(d) (Vaswani et al. 2017, eq. 1, on edges)."""
 
+    formula = "e_ij = (W_q h_i)^T (W_k h_j) / sqrt(d)"
     projections = 3
 
     def __init__(self, *, heads: int, head_dim: int):
-        super().__init__()
+        super().__init__(heads=heads, head_dim=head_dim)
         self.scale = 1.0 / math.sqrt(head_dim)
 
     def forward(
@@ -190,10 +198,10 @@ class ScaledDotEdgeScore(EdgeScore):
         return dot_scores(queries * self.scale, keys, edges=edges)
 
 
-EDGE_SCORES: dict[str, Callable[..., EdgeScore]] = {
+EDGE_SCORES: dict[str, type[EdgeScore]] = {
     "additive": AdditiveEdgeScore,
     "dynamic": DynamicEdgeScore,
-    "dot": ScaledDotEdgeScore,
+    "scaled-dot": ScaledDotEdgeScore,
 }
 
 

@@ -44,11 +44,12 @@ def unrolled_weights(
     gates: Float[Tensor, "batch time hidden"],
 ) -> Float[Tensor, "batch target source hidden"]:
     """Return the weight of h~_i in h_t, (prod_{j=i+1..t} u_j)(1 - u_i), for every t and i."""
-    time = gates.shape[1]
-    totals = gates.log().cumsum(dim=1)  # sum_{j<=t} log u_j, so that a difference is a product
-    between = totals[:, :, None] - totals[:, None, :]  # [batch, target, source, hidden]
-    earlier = causal_mask(time).to(gates.device)[None, :, :, None]
-    return between.masked_fill(~earlier, -torch.inf).exp() * (1 - gates)[:, None]
+    earlier = causal_mask(gates.shape[1]).to(gates.device)  # [target, source]: i <= t
+    later = (earlier & ~earlier.T)[None, :, :, None]  # i < t
+    # Products and not sums of logarithms, which are -inf - (-inf) behind a gate of exactly 0.
+    factors = gates[:, :, None].where(later, torch.ones_like(gates)[:, None])
+    between = factors.cumprod(dim=1)  # [batch, target, source, hidden]
+    return between.where(earlier[None, :, :, None], 0.0) * (1 - gates)[:, None]
 
 
 def unrolled_sum(
@@ -58,7 +59,7 @@ def unrolled_sum(
 ) -> Float[Tensor, "batch time hidden"]:
     """Return h_t as a sum: sum_i (prod_{j=i+1..t} u_j)(1-u_i) h~_i + (prod_j u_j) h_0."""
     from_candidates = torch.einsum("btsh,bsh->bth", unrolled_weights(gates), candidates)
-    return from_candidates + gates.log().cumsum(dim=1).exp() * initial[:, None]
+    return from_candidates + gates.cumprod(dim=1) * initial[:, None]
 
 
 class GatedRung(nn.Module):

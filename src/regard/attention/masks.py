@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,8 +64,8 @@ class Visibility:
     causal: bool = False
     window: int | None = None
     """The greatest distance that is seen; None for no limit."""
-    slopes: Float[Tensor, "heads"] | None = None
-    """How steeply scores fall with distance, for each head (ALiBi)."""
+    distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None = None
+    """Positions that add a bias to scores, given the distances (`positions.DistanceBias`)."""
 
     @classmethod
     def back(
@@ -73,7 +74,7 @@ class Visibility:
         *,
         read: int,
         window: int | None,
-        slopes: Float[Tensor, "heads"] | None,
+        distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None,
     ) -> Visibility:
         """Return the view of positions that see themselves and what was read before them."""
         target = features.shape[1]
@@ -82,7 +83,7 @@ class Visibility:
             source=(read if window is None else min(read, window)) + target,
             causal=True,
             window=window,
-            slopes=slopes,
+            distance_bias=distance_bias,
             dtype=features.dtype,
             device=features.device,
         )
@@ -102,16 +103,15 @@ class Visibility:
             parts += [] if padding is None else [padding]
         if self.hides_places:
             parts.append(penalties_of(self.near, dtype=self.dtype))
-        if self.slopes is not None:
-            away = self.distances.abs().to(self.dtype)
-            parts.append(-self.slopes.to(away)[:, None, None] * away)
+        if self.distance_bias is not None:
+            parts.append(self.distance_bias(self.distances, dtype=self.dtype))
         return sum(parts[1:], parts[0]) if parts else None
 
     @property
     def causal_only(self) -> bool:
         """Return whether nothing but the future is hidden, from first key to last."""
         padded = self.real is not None and not bool(self.real.all())
-        plain = self.window is None and self.slopes is None and not padded
+        plain = self.window is None and self.distance_bias is None and not padded
         return self.causal and plain and self.target == self.source
 
     @property

@@ -5,6 +5,8 @@ The kernel is chosen by the shape at hand; weights are made only on request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -18,7 +20,8 @@ from regard.attention.efficient import (
     local_attention,
 )
 from regard.attention.masks import Visibility
-from regard.attention.positions import RelativePositions, Rotary
+from regard.attention.positions import PairPositions, RotatedPositions
+from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
 from regard.compute.device import uses_hand_kernels
@@ -26,11 +29,11 @@ from regard.compute.dropout import Dropout
 from regard.compute.kernels import fused_attention, plain_attention, short_attention, split_heads
 from regard.compute.linear import Linear, linear
 
-# From so many keys on, torch's fused kernel is faster on a CPU than batched products: where no
-# gradient is wanted, and where one is.
+# The number of keys from which torch's fused kernel is faster on a CPU than batched products:
+# without a gradient, and with one.
 LONG = 32
 LONG_WITH_GRADIENT = 128
-# A window pays from so many windows of keys on; below, masking all pairs is cheaper.
+# A window pays from this many windows of keys on; below, masking all pairs is cheaper.
 MANY_WINDOWS = 4
 
 
@@ -48,7 +51,8 @@ class MultiHeadAttention(nn.Module):
     """head_i = softmax(q_i k_i^T / sqrt(d)) v_i, heads side by side (Vaswani et al. 2017, 3.2.2).
 
     One matrix projects to queries, keys and values at once. `positions` are relative or rotary;
-    `linear` replaces the softmax by a kernel of linear cost.
+    `linear` replaces the softmax by a kernel of linear cost. Another `score` than the scaled dot
+    product is shared by the heads and computed step by step, for the fast kernels have that one.
     """
 
     def __init__(
@@ -57,12 +61,15 @@ class MultiHeadAttention(nn.Module):
         model_dim: int,
         heads: int,
         dropout: float = 0.0,
-        positions: RelativePositions | Rotary | None = None,
+        positions: PairPositions | RotatedPositions | None = None,
         linear: bool = False,
+        score: AttentionScore | None = None,
     ):
         super().__init__()
         if model_dim % heads:
             raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
+        if score is not None and (linear or isinstance(positions, PairPositions)):
+            raise ValueError("linear attention and relative positions take no score but their own")
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
@@ -70,6 +77,7 @@ class MultiHeadAttention(nn.Module):
         self.output = Linear(model_dim, model_dim)
         self.dropout = Dropout(dropout)
         self.positions = positions
+        self.score = score
         for weights in (*self.projection.weight.chunk(3), self.output.weight):
             nn.init.xavier_uniform_(weights)
         for part in (self.projection, self.output):
@@ -89,7 +97,7 @@ class MultiHeadAttention(nn.Module):
         `start` is the place of the first input, for positions that need it.
         """
         query, keys, values = self._split(self.projection(inputs), parts=3)
-        if isinstance(self.positions, Rotary):
+        if isinstance(self.positions, RotatedPositions):
             query, keys = (self.positions(part, start=start) for part in (query, keys))
         if self.linear and visibility.causal and not with_weights:
             state = past if isinstance(past, LinearState) else None
@@ -118,8 +126,10 @@ class MultiHeadAttention(nn.Module):
         """Let positions look at another sequence, whose padding the penalties hide."""
         weight, bias = (part[: self.model_dim] for part in self._projection)
         (query,) = self._split(linear(inputs, weight, bias), parts=1)
-        if with_weights:
-            found = plain_attention(query, *memory, penalties=penalties, dropout=self._drop)
+        if with_weights or self.score is not None:
+            found = plain_attention(
+                query, *memory, penalties=penalties, dropout=self._drop, score=self._score_heads
+            )
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
             found = self._short(query, *memory, penalties=penalties)
         else:
@@ -139,8 +149,8 @@ class MultiHeadAttention(nn.Module):
         if self.linear:
             kernel = explicit_linear_attention if with_weights else linear_attention
             return kernel(query, keys, values, visibility=visibility)
-        relative = self.positions if isinstance(self.positions, RelativePositions) else None
-        simple = relative is None and not with_weights
+        relative = self.positions if isinstance(self.positions, PairPositions) else None
+        simple = relative is None and self.score is None and not with_weights
         if simple and _is_local(visibility) and visibility.window is not None:
             return local_attention(
                 query,
@@ -165,6 +175,7 @@ class MultiHeadAttention(nn.Module):
             dropout=self._drop,
             relative=relative,
             distances=None if relative is None else visibility.distances,
+            score=self._score_heads,
         )
         return Attended(found.context, found.weights if with_weights else None)
 
@@ -172,12 +183,18 @@ class MultiHeadAttention(nn.Module):
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
     ) -> Attended:
         """Attend by batched products; on a CPU with the gradient by hand."""
-        if not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
+        learned_bias = penalties is not None and penalties.requires_grad  # no gradient by hand
+        if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
             found = plain_attention(query, keys, values, penalties=penalties, dropout=self._drop)
             return Attended(found.context, None)
         share = self.dropout.p if self._drops else 0.0
         context = short_attention(query, keys, values, penalties=penalties, dropout=share)
         return Attended(context, None)
+
+    @property
+    def _score_heads(self) -> Callable[[Tensor, Tensor], Tensor] | None:
+        """What scores queries and keys that are split into heads; None for the scaled product."""
+        return None if self.score is None else partial(score_heads, self.score)
 
     def _split(
         self, projected: Float[Tensor, "batch time width"], *, parts: int
@@ -203,6 +220,16 @@ class MultiHeadAttention(nn.Module):
         return self.dropout if self._drops else None
 
 
+def score_heads(
+    score: AttentionScore,
+    query: Float[Tensor, "batch heads target head_dim"],
+    keys: Float[Tensor, "batch heads source head_dim"],
+) -> Float[Tensor, "batch heads target source"]:
+    """Return the score of every pair in every head, with the same parameters for all heads."""
+    found: Tensor = score(query.flatten(0, 1), score.prepare(keys.flatten(0, 1)))
+    return found.view(*query.shape[:2], *found.shape[1:])
+
+
 def _is_long(target: int, source: int) -> bool:
     """Return whether the fused kernel pays; for a single query it never does."""
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
@@ -212,7 +239,7 @@ def _is_local(visibility: Visibility) -> bool:
     """Return whether a window is worth its own kernel here; it reads whole sequences only."""
     return (
         visibility.window is not None
-        and visibility.slopes is None
+        and visibility.distance_bias is None
         and visibility.target == visibility.source
         and visibility.source >= MANY_WINDOWS * visibility.window
     )

@@ -7,6 +7,7 @@ they differ in whether the weights may depend on what was read.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -17,6 +18,9 @@ from regard.base.shapes import Float, Tensor
 
 class Pooling(nn.Module):
     """Builds one context from the states of `time` steps; subclasses give the formula."""
+
+    weight_formula: ClassVar[str] = "alpha_t"
+    context_formula: ClassVar[str] = "c = sum_t alpha_t h_t"
 
     def __init__(self, *, time: int, hidden: int):
         super().__init__()
@@ -48,6 +52,9 @@ class Pooling(nn.Module):
 class LecturePooling(Pooling):
     """c = sum_t alpha_t h_t + b, with free alpha: the same weights whatever was read."""
 
+    weight_formula = "alpha_t, learned, the same for every window"
+    context_formula = "c = sum_t alpha_t h_t + b"
+
     def __init__(self, *, time: int, hidden: int):
         super().__init__(time=time, hidden=hidden)
         # Begins as the mean of the states; alpha may leave [0, 1], since nothing holds it there.
@@ -65,6 +72,8 @@ class LecturePooling(Pooling):
 
 class SoftmaxPooling(Pooling):
     """e_t = tanh(w . h_t + b_t), alpha = softmax(e), c = sum_t alpha_t h_t."""
+
+    weight_formula = "alpha_t = softmax_t(e_t)"
 
     def __init__(self, *, time: int, hidden: int):
         super().__init__(time=time, hidden=hidden)

@@ -1,12 +1,15 @@
-"""Positions: how a model that sees all tokens at once is told their order.
+"""Positions: how a model that reads all tokens at once is told their order.
 
-Sinusoids and learned vectors are added to the embeddings. Relative vectors, rotations and linear
-penalties act inside the attention, so they know distances and not places.
+A kind of positions acts in one of four places: it adds vectors to the embeddings, rotates queries
+and keys, adds terms to the scores and contexts of pairs, or adds a bias that depends on distance.
+Adding a kind takes one class here, derived from the base of its place, and one line in `POSITIONS`.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -15,13 +18,127 @@ from regard.base.errors import RegardError
 from regard.base.shapes import Float, Int, Tensor
 
 
-class Sinusoids(nn.Module):
+@dataclass(frozen=True, kw_only=True)
+class PositionOptions:
+    """The sizes and choices of a model that a kind of positions may need."""
+
+    model_dim: int
+    heads: int
+    max_length: int = 512
+    reach: int = 16
+    sinusoids: str = "interleaved"
+    sinusoid_offset: int = 0
+    stretched_sinusoids: bool = False
+
+    @property
+    def head_dim(self) -> int:
+        """The width of one head."""
+        return self.model_dim // self.heads
+
+
+class Positions(nn.Module):
+    """A kind of positions; subclasses say where they act and how they are built."""
+
+    changes_scores: ClassVar[bool] = False
+    """Whether scores must be made for all pairs, which a linear kernel does not do."""
+    wants_large_embeddings: ClassVar[bool] = False
+    """Whether embeddings must be scaled up, as they would be drowned otherwise."""
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> Positions:
+        """Return fresh positions for a model of these sizes."""
+        raise TypeError(f"{cls.__name__} does not say how it is built")
+
+    def redraw(self, spread: float) -> None:
+        """Draw learned vectors that are added to embeddings anew, as widely as those."""
+
+
+class NoPositions(Positions):
+    """Nothing tells the order: without a mask, a sentence is a bag of tokens."""
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> NoPositions:
+        """Return the absence of positions."""
+        return cls()
+
+
+class AddedPositions(Positions):
+    """A vector for each position, added to the embedding there."""
+
+    max_length: int | None = None
+    """How many positions there are; None if there is no limit."""
+
+    def forward(
+        self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
+    ) -> Float[Tensor, "{length} model_dim"]:
+        """Return the vectors of `length` positions from `start` on."""
+        raise TypeError(f"{type(self).__name__} gives no vectors")
+
+
+class RotatedPositions(Positions):
+    """A change of queries and keys that depends on where each of them is."""
+
+    def forward(
+        self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
+    ) -> Float[Tensor, "batch heads time head_dim"]:
+        """Return queries or keys, changed by their positions, the first of which is `start`."""
+        raise TypeError(f"{type(self).__name__} gives no rotation")
+
+    def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
+        """Return the product of each unit vector with itself at every distance below `length`."""
+        units = torch.eye(head_dim, dtype=torch.float64)[None, :, None]
+        # [1, head_dim, length, head_dim]
+        moved: Tensor = self(units.expand(-1, -1, length, -1))
+        return (moved * moved[:, :, :1]).sum(-1)[0].T
+
+
+class PairPositions(Positions):
+    """Terms for each pair of query and key: one in their score, one in the context."""
+
+    changes_scores = True
+
+    def scores(
+        self,
+        query: Float[Tensor, "batch heads target head_dim"],
+        distances: Int[Tensor, "target source"],
+    ) -> Float[Tensor, "batch heads target source"]:
+        """Return what is added to the score of every pair."""
+        raise TypeError(f"{type(self).__name__} gives no scores")
+
+    def context(
+        self,
+        weights: Float[Tensor, "batch heads target source"],
+        distances: Int[Tensor, "target source"],
+    ) -> Float[Tensor, "batch heads target head_dim"]:
+        """Return what is added to the context of every query."""
+        raise TypeError(f"{type(self).__name__} gives no context")
+
+    def by_distance(self) -> tuple[range, Float[Tensor, "distances head_dim"]]:
+        """Return the distances that are told apart, and what a key has for each of them."""
+        raise TypeError(f"{type(self).__name__} gives no vectors")
+
+
+class DistanceBias(Positions):
+    """A number for each head and each distance of key and query, added to their score."""
+
+    changes_scores = True
+
+    def forward(
+        self, distances: Int[Tensor, "target source"], *, dtype: torch.dtype
+    ) -> Float[Tensor, "heads target source"]:
+        """Return the bias of every pair, given the position of the key minus that of the query."""
+        raise TypeError(f"{type(self).__name__} gives no bias")
+
+
+class Sinusoids(AddedPositions):
     """sin(p / 10000^(2i/d)), cos(p / 10000^(2i/d)) (Vaswani et al. 2017, section 3.5).
 
     There is no table, so no position is too far. `layout` says whether sine and cosine alternate,
     as in the paper, or come in halves; `offset` is the place of the first token. With `stretched`
     the slowest wave is 10000 exactly, as some toolkits have it: 10000^(i / (d/2 - 1)).
     """
+
+    wants_large_embeddings = True  # sines and cosines are of size 1
 
     def __init__(
         self,
@@ -42,6 +159,16 @@ class Sinusoids(nn.Module):
         # In double precision, so that far positions are as exact as near ones.
         self.register_buffer("rates", torch.exp(-math.log(10_000.0) * steps), persistent=False)
 
+    @classmethod
+    def build(cls, options: PositionOptions) -> Sinusoids:
+        """Return sinusoids in the layout asked for."""
+        return cls(
+            options.model_dim,
+            layout=options.sinusoids,
+            offset=options.sinusoid_offset,
+            stretched=options.stretched_sinusoids,
+        )
+
     def forward(
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "{length} model_dim"]:
@@ -58,14 +185,25 @@ class Sinusoids(nn.Module):
         return joined.to(dtype)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(AddedPositions):
     """One vector a position, learned like a word's (Gehring et al. 2017, section 3.1)."""
+
+    max_length: int
 
     def __init__(self, model_dim: int, *, max_length: int):
         super().__init__()
         self.max_length = max_length
         self.vectors = nn.Parameter(torch.empty(max_length, model_dim))
         nn.init.normal_(self.vectors, std=model_dim**-0.5)
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> LearnedPositions:
+        """Return a table of `max_length` vectors."""
+        return cls(options.model_dim, max_length=options.max_length)
+
+    def redraw(self, spread: float) -> None:
+        """Draw the vectors anew."""
+        nn.init.normal_(self.vectors, std=spread)
 
     def forward(
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
@@ -80,7 +218,7 @@ class LearnedPositions(nn.Module):
         return self.vectors[start : start + length].to(dtype)
 
 
-class RelativePositions(nn.Module):
+class RelativePositions(PairPositions):
     """Vectors a^K and a^V for the distance of key and query (Shaw et al. 2018, eq. 3-4).
 
     Distances beyond `reach` share the vector of the farthest one.
@@ -93,6 +231,11 @@ class RelativePositions(nn.Module):
         self.values = nn.Parameter(torch.empty(2 * reach + 1, head_dim))
         for table in (self.keys, self.values):
             nn.init.xavier_uniform_(table)
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> RelativePositions:
+        """Return vectors as wide as a head."""
+        return cls(options.head_dim, reach=options.reach)
 
     def scores(
         self,
@@ -114,14 +257,18 @@ class RelativePositions(nn.Module):
         by_distance = weights.new_zeros(*weights.shape[:3], len(self.values))
         return by_distance.scatter_add(-1, index, weights) @ self.values
 
+    def by_distance(self) -> tuple[range, Float[Tensor, "distances head_dim"]]:
+        """Return the distances within reach, and a^K for each of them."""
+        return range(-self.reach, self.reach + 1), self.keys
+
     def _index(self, distances: Int[Tensor, "target source"]) -> Int[Tensor, "target source"]:
         return distances.clamp(-self.reach, self.reach) + self.reach
 
 
-class Rotary(nn.Module):
-    """Turns queries and keys by an angle that grows with the position (Su et al. 2021, eq. 34).
+class Rotary(RotatedPositions):
+    """Rotates queries and keys by an angle that grows with the position (Su et al. 2021, eq. 34).
 
-    The product of a turned query and a turned key depends on their distance alone.
+    The product of a rotated query and a rotated key depends on their distance alone.
     """
 
     def __init__(self, head_dim: int):
@@ -130,14 +277,23 @@ class Rotary(nn.Module):
             raise ValueError(f"rotary positions: the width of a head ({head_dim}) must be even")
         self.sinusoids = Sinusoids(head_dim, layout="halves")
 
+    @classmethod
+    def build(cls, options: PositionOptions) -> Rotary:
+        """Return rotations as wide as a head."""
+        return cls(options.head_dim)
+
     def forward(
         self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
     ) -> Float[Tensor, "batch heads time head_dim"]:
-        """Return the vectors turned by the angles of the positions from `start` on."""
+        """Return the vectors rotated by the angles of the positions from `start` on."""
         waves = self.sinusoids(heads.shape[2], start=start, dtype=heads.dtype)
         sine, cosine = waves.chunk(2, dim=-1)  # [time, head_dim / 2]
         first, second = heads.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+    def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
+        """Return the cosine of the angle between equal vectors, for every distance and wave."""
+        return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates.double())
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, "{heads}"]:
@@ -150,3 +306,34 @@ def alibi_slopes(heads: int) -> Float[Tensor, "{heads}"]:
     slopes = [2 ** (-8 * (head + 1) / whole) for head in range(whole)]
     finer = [2 ** (-8 * (head + 1) / (2 * whole)) for head in range(2 * whole)]
     return torch.tensor(slopes + finer[0::2][: heads - whole])
+
+
+class Alibi(DistanceBias):
+    """-m_h |i - j| for head h: the farther, the lower the score (Press et al. 2022, section 3)."""
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.slopes: Tensor
+        self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> Alibi:
+        """Return a slope for each head."""
+        return cls(options.heads)
+
+    def forward(
+        self, distances: Int[Tensor, "target source"], *, dtype: torch.dtype
+    ) -> Float[Tensor, "heads target source"]:
+        """Return the bias of every pair."""
+        away = distances.abs().to(dtype)
+        return -self.slopes.to(away)[:, None, None] * away
+
+
+POSITIONS: dict[str, type[Positions]] = {
+    "sinusoidal": Sinusoids,
+    "learned": LearnedPositions,
+    "relative": RelativePositions,
+    "rotary": Rotary,
+    "alibi": Alibi,
+    "none": NoPositions,
+}

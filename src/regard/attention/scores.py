@@ -1,14 +1,15 @@
 """Attention scores: how well each source position answers a query.
 
-Adding a score takes one class here and one line in `SCORES`. What depends on the memory alone is
-done once, in `prepare` and `values`, however many queries follow. In the formulas s is a query and
-h a position of the memory.
+Adding a score takes one class here and one line in `SCORES`, from which recurrent decoders and the
+multi-head module draw. What depends on the memory alone is done once, in `prepare` and `values`,
+however many queries follow. In the formulas s is a query and h a position of the memory. Scores on
+the edges of a graph have a registry of the same form in `graph`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -24,9 +25,16 @@ class AttentionScore(nn.Module):
     of several heads gives one number for each of them; its values are split among the heads.
     """
 
-    def __init__(self, *, value_dim: int):
+    formula: ClassVar[str] = "e_ij = a({s}, h_j)"
+    """The formula as people read it, with {s} for the query."""
+    value_formula: ClassVar[str] = "h_j"
+    """What the weights mix."""
+    projects_values: ClassVar[bool] = False
+    """Whether the values are a projection to the width of the queries, and not the memory."""
+
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
         super().__init__()
-        self.value_dim = value_dim
+        self.value_dim = query_dim if self.projects_values else key_dim
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
@@ -52,8 +60,10 @@ class AttentionScore(nn.Module):
 class DotScore(AttentionScore):
     """e = h^T s (Luong et al. 2015, eq. 8 "dot"); no parameters, so the widths must agree."""
 
+    formula = "e_ij = h_j^T {s}"
+
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
-        super().__init__(value_dim=key_dim)
+        super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         if query_dim != key_dim:
             raise ValueError(
                 f"dot score: query_dim ({query_dim}) must equal key_dim ({key_dim}); "
@@ -72,6 +82,8 @@ class DotScore(AttentionScore):
 class ScaledDotScore(DotScore):
     """e = h^T s / sqrt(d) (Vaswani et al. 2017, eq. 1)."""
 
+    formula = "e_ij = h_j^T {s} / sqrt(d)"
+
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
     ) -> Float[Tensor, "batch source prepared_dim"]:
@@ -82,8 +94,10 @@ class ScaledDotScore(DotScore):
 class BilinearScore(AttentionScore):
     """e = h^T W s (Luong et al. 2015, eq. 8 "general")."""
 
+    formula = "e_ij = h_j^T W {s}"
+
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
-        super().__init__(value_dim=key_dim)
+        super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         self.weights = nn.Linear(query_dim, key_dim, bias=False)  # W
 
     def prepare(
@@ -104,8 +118,10 @@ class BilinearScore(AttentionScore):
 class AdditiveScore(AttentionScore):
     """e = v^T tanh(W s + U h) (Bahdanau et al. 2015, appendix A.1.2)."""
 
+    formula = "e_ij = v^T tanh(W {s} + U h_j)"
+
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
-        super().__init__(value_dim=key_dim)
+        super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # W
         self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # U
         self.readout = nn.Linear(query_dim, 1, bias=False)  # v
@@ -129,10 +145,17 @@ class AdditiveScore(AttentionScore):
 
 
 class ParameterisedScore(AttentionScore):
-    """e = (W^k h)^T (W^q s), and W^v h are the values: keys, queries and values of their own."""
+    """e = (W^k h)^T (W^q s), with values W^v h: keys, queries and values are projections.
+
+    One head of Vaswani et al. 2017, section 3.2.2, without the scale.
+    """
+
+    formula = "e_ij = (W^k h_j)^T (W^q {s})"
+    value_formula = "W^v h_j"
+    projects_values = True
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
-        super().__init__(value_dim=query_dim)
+        super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # W^q
         self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # W^k
         self.value_weights = nn.Linear(key_dim, query_dim, bias=False)  # W^v
@@ -161,19 +184,23 @@ class ParameterisedScore(AttentionScore):
 
 
 class MultiHeadScore(AttentionScore):
-    """e_i = (W_i^k h)^T (W_i^q s) / sqrt(d) for each head i, with values W_i^v h of its own.
+    """e_m = (W_m^k h)^T (W_m^q s) / sqrt(d) for each head m, with values W_m^v h of its own.
 
     Vaswani et al. 2017, section 3.2.2; what mixes the heads' contexts is the layer that reads them.
     """
 
+    formula = "e_mij = (W_m^k h_j)^T (W_m^q {s}) / sqrt(d) in head m"
+    value_formula = "W_m^v h_j"
+    projects_values = True
+
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
-        super().__init__(value_dim=query_dim)
+        super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         if query_dim % heads:
             raise ValueError(f"query_dim ({query_dim}) must be divisible by heads ({heads})")
         self.heads = heads
-        self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # all W_i^q
-        self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_i^k
-        self.value_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_i^v
+        self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # all W_m^q
+        self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_m^k
+        self.value_weights = nn.Linear(key_dim, query_dim, bias=False)  # all W_m^v
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
@@ -205,7 +232,7 @@ class MultiHeadScore(AttentionScore):
         return parts.view(batch, time, self.heads, -1).transpose(1, 2)
 
 
-SCORES: dict[str, Callable[..., AttentionScore]] = {
+SCORES: dict[str, type[AttentionScore]] = {
     "dot": DotScore,
     "scaled-dot": ScaledDotScore,
     "bilinear": BilinearScore,

@@ -111,6 +111,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "kernel": ("softmax",),
     "window": (None,),
     "positions": ("sinusoidal", "learned", "relative", "rotary", "none"),
+    "score": ("scaled-dot",),
 }
 INSIDE = ("relative", "rotary")  # positions that act inside the attention
 
@@ -185,7 +186,7 @@ def _set_embedded(spec: Any, table: Any, embedded: Embedded, places: int) -> Non
     if embedded.positions is None:
         vectors = torch.zeros(1, weight.shape[1]).expand(places, -1)
     else:
-        end = getattr(embedded.positions, "max_length", places)  # of learned ones
+        end = embedded.positions.max_length or places  # learned ones have an end
         vectors = embedded.positions(min(end, places))
     spec.position_encodings.encodings = _array(vectors)
 

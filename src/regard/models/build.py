@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast
 
 from torch import nn
 
 from regard.attention.lookup import Lookup
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import (
-    LearnedPositions,
-    RelativePositions,
-    Rotary,
-    Sinusoids,
-    alibi_slopes,
+    POSITIONS,
+    AddedPositions,
+    DistanceBias,
+    PairPositions,
+    PositionOptions,
+    Positions,
+    RotatedPositions,
 )
-from regard.attention.scores import SCORES
+from regard.attention.scores import SCORES, AttentionScore
 from regard.base.errors import SettingsError
-from regard.base.shapes import Tensor
 from regard.base.special_tokens import PAD
 from regard.compute.linear import Linear
 from regard.models.translator import Translator
@@ -38,6 +39,15 @@ from regard.transformer.layers import (
     Residual,
     SelfAttentionLayer,
 )
+
+AnyPositions = TypeVar("AnyPositions", bound=Positions)
+SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
+
+
+def positions_named(name: str) -> type[Positions]:
+    """Return a kind of positions by the name that settings give it."""
+    require_known(name, POSITIONS, what="model.positions")
+    return POSITIONS[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +71,7 @@ class TransformerPlan:
     max_length: int = 512
     reach: int = 16
     kernel: str = "softmax"
+    score: str = SCALED_DOT
     window: int | None = None
     convolution_width: int = 3
     dropout: float = 0.1
@@ -70,6 +81,27 @@ class TransformerPlan:
     scaled_embeddings: bool = True
     output_bias: bool = False
     alignment_layer: int = -1
+
+    def __post_init__(self) -> None:
+        """Refuse names that no registry has, and parts that do not go together."""
+        kind = positions_named(self.positions)
+        within_heads = [name for name, score in SCORES.items() if not score.projects_values]
+        require_known(self.score, within_heads, what="model.score")
+        if self.kernel == "linear" and kind.changes_scores:
+            raise SettingsError(
+                f'model.kernel = "linear" has no scores that model.positions = "{self.positions}" '
+                'could change; use kernel = "softmax".'
+            )
+        fixed = {
+            "kernel": self.kernel == "linear",
+            "positions": issubclass(kind, PairPositions),
+        }
+        for name, has_own_score in fixed.items():
+            if has_own_score and self.score != SCALED_DOT:
+                raise SettingsError(
+                    f'model.score = "{self.score}" and model.{name} = "{getattr(self, name)}" '
+                    f'exclude each other; use score = "{SCALED_DOT}".'
+                )
 
     def translator(self, *, source_vocab: int, target_vocab: int) -> Translator[Any]:
         """Return a fresh encoder-decoder (Vaswani et al. 2017, figure 1)."""
@@ -87,7 +119,7 @@ class TransformerPlan:
                 layers=[self._decoder_layer() for _ in range(self.decoder_layers)],
                 norm=self._last_norm(),
                 window=self.window,
-                slopes=self._slopes(),
+                distance_bias=self._positions(DistanceBias),
                 alignment_layer=self.alignment_layer,
             ),
             projection=self._projection(target_table),
@@ -109,7 +141,7 @@ class TransformerPlan:
             layers=[self._self_layer() for _ in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
-            slopes=self._slopes(),
+            distance_bias=self._positions(DistanceBias),
         )
 
     def _self_layer(self) -> SelfAttentionLayer:
@@ -126,7 +158,10 @@ class TransformerPlan:
             self_attention=RecurrentUnit(self.model_dim) if recurrent else self._self_attention(),
             self_residual=self._residual(),
             cross_attention=MultiHeadAttention(
-                model_dim=self.model_dim, heads=self.heads, dropout=self.attention_dropout
+                model_dim=self.model_dim,
+                heads=self.heads,
+                dropout=self.attention_dropout,
+                score=self._score(),
             ),
             cross_residual=self._residual(),
             feed_forward=self._feed_forward(),
@@ -134,17 +169,13 @@ class TransformerPlan:
         )
 
     def _self_attention(self) -> MultiHeadAttention:
-        inside: RelativePositions | Rotary | None = None
-        if self.positions == "relative":
-            inside = RelativePositions(self.model_dim // self.heads, reach=self.reach)
-        elif self.positions == "rotary":
-            inside = Rotary(self.model_dim // self.heads)
         return MultiHeadAttention(
             model_dim=self.model_dim,
             heads=self.heads,
             dropout=self.attention_dropout,
-            positions=inside,
+            positions=self._positions(PairPositions) or self._positions(RotatedPositions),
             linear=self.kernel == "linear",
+            score=self._score(),
         )
 
     def _feed_forward(self) -> FeedForward:
@@ -168,18 +199,11 @@ class TransformerPlan:
         return NORMS[self.norm](self.model_dim) if self.norm_placement == "pre" else None
 
     def _embedded(self, table: nn.Embedding) -> Embedded:
-        places: Sinusoids | LearnedPositions | None = None
-        if self.positions == "sinusoidal":
-            places = Sinusoids(
-                self.model_dim,
-                layout=self.sinusoids,
-                offset=self.sinusoid_offset,
-                stretched=self.stretched_sinusoids,
-            )
-        elif self.positions == "learned":
-            places = LearnedPositions(self.model_dim, max_length=self.max_length)
         return Embedded(
-            table, positions=places, scaled=self.scaled_embeddings, dropout=self.dropout
+            table,
+            positions=self._positions(AddedPositions),
+            scaled=self.scaled_embeddings,
+            dropout=self.dropout,
         )
 
     def _embedding(self, vocab: int) -> nn.Embedding:
@@ -197,8 +221,23 @@ class TransformerPlan:
             projection.weight = table.weight
         return projection
 
-    def _slopes(self) -> Tensor | None:
-        return alibi_slopes(self.heads) if self.positions == "alibi" else None
+    def _positions(self, place: type[AnyPositions]) -> AnyPositions | None:
+        """Return fresh positions, if they are of those that act in this place."""
+        kind = POSITIONS[self.positions]
+        if not issubclass(kind, place):
+            return None
+        options = {field.name: getattr(self, field.name) for field in fields(PositionOptions)}
+        try:
+            return cast(AnyPositions, kind.build(PositionOptions(**options)))
+        except ValueError as error:
+            raise SettingsError(f'model.positions = "{self.positions}": {error}.') from error
+
+    def _score(self) -> AttentionScore | None:
+        """Return the score of every pair; None for the scaled dot product, which has kernels."""
+        if self.score == SCALED_DOT:
+            return None
+        head_dim = self.model_dim // self.heads
+        return SCORES[self.score](query_dim=head_dim, key_dim=head_dim)
 
 
 def build_translator(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -224,12 +225,12 @@ class Trace:
             yield array.name, [_number(value) for value in array.values]
             return
         wide = array.values.reshape(len(array.values), -1)
-        named = self.labels.get(array.axes[1]) if len(array.axes) == 2 else None
-        if array.axes[-1] == "vocab" and named:
-            yield array.name, [_most_likely(row, named) for row in wide]
+        if array.axes[1:] == ("vocab",) and "vocab" in self.labels:
+            yield array.name, [_most_likely(row, self.labels["vocab"]) for row in wide]
             return
-        for place in range(min(SHOWN_COLUMNS, wide.shape[1])):
-            heading = f"{array.name}[{named[place] if named else place + 1}]"
+        labels = map(self._labels, array.axes[1:], array.values.shape[1:])
+        for place, names in enumerate(islice(product(*labels), SHOWN_COLUMNS)):
+            heading = f"{array.name}[{', '.join(names)}]"
             yield heading, [_number(value) for value in wide[:, place]]
         if wide.shape[1] > SHOWN_COLUMNS:
             yield f"... {array.name}, norm", [_number(np.linalg.norm(row)) for row in wide]

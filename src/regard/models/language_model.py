@@ -8,12 +8,12 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
-from regard.attention.positions import LearnedPositions
+from regard.attention.positions import DistanceBias, Positions
 from regard.base.errors import RegardError
 from regard.base.results import Output, Step
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.linear import Linear
-from regard.models.build import TransformerPlan
+from regard.models.build import TransformerPlan, positions_named
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
 from regard.settings.models import CausalTransformerSettings, RecurrentLanguageModelSettings
@@ -124,7 +124,7 @@ class CausalPlan(TransformerPlan):
                 layers=[self._self_layer() for _ in range(self.layers)],
                 norm=self._last_norm(),
                 window=self.window,
-                slopes=self._slopes(),
+                distance_bias=self._positions(DistanceBias),
             ),
             projection=self._projection(table),
             context=self.max_length,
@@ -149,8 +149,7 @@ def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> La
         attention_dropout=settings.attention_dropout,
         activation_dropout=0.0,
         tie="target" if settings.tie else "none",
-        # Sinusoids are of size 1: embeddings must be as large to be heard beside them.
-        scaled_embeddings=settings.positions == "sinusoidal",
+        scaled_embeddings=positions_named(settings.positions).wants_large_embeddings,
     ).language_model(vocab=vocab)
 
 
@@ -191,8 +190,8 @@ def _spread_weights(model: nn.Module, *, layers: int, width: int) -> None:
     for part in model.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.normal_(part.weight, std=spread)
-        elif isinstance(part, LearnedPositions):
-            nn.init.normal_(part.vectors, std=spread)
+        elif isinstance(part, Positions):
+            part.redraw(spread)
     for part in model.modules():
         if isinstance(part, SelfAttentionLayer):
             for last in (part.attention.output, part.feed_forward.outer):

@@ -140,6 +140,16 @@ class LuongDecoder(nn.Module):
         features, weights = self._look(hidden, state.memory, with_weights=with_weights)
         return Output(self.dropout(features), weights), RecurrentDecoderState(cells, state.memory)
 
+    def formulas(self) -> dict[str, str]:
+        """Return the equations of a step, as people read them."""
+        fed = "[y_{i-1}; t_{i-1}]" if self.input_feeding else "y_{i-1}"
+        found = {"decoder_state": f"s_i = f(s_{{i-1}}, {fed})"}
+        if self.lookup is None:
+            return found | {"features": "s_i"}
+        joined = "[s_i; c_i]"
+        features = joined if self.combine is None else f"tanh(W {joined})"
+        return found | {"query": "s_i", "features": features}
+
     def _look(
         self,
         hidden: Float[Tensor, "batch target hidden"],
@@ -242,6 +252,15 @@ class BahdanauDecoder(nn.Module):
         )
         features = torch.tanh(self.readout(torch.cat([embedded, hidden, context], dim=-1)))
         return Output(self.dropout(features), weights), state._replace(cells=cells)
+
+    def formulas(self) -> dict[str, str]:
+        """Return the equations of a step, as people read them."""
+        context = "h_T" if self.lookup is None else "c_i"
+        return {
+            "decoder_state": f"s_i = f(s_{{i-1}}, [y_{{i-1}}; {context}])",
+            "query": "s_{i-1}",
+            "features": f"tanh(W [y_{{i-1}}; s_i; {context}])",
+        }
 
     def _read(
         self, embedded: Float[Tensor, "batch target embedding"], state: RecurrentDecoderState

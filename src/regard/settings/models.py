@@ -10,7 +10,7 @@ from regard.settings.recipe import Settings
 
 
 def by_family(default: str) -> Discriminator:
-    """Return what tells a union's members apart: a table's `family`, or this one without it."""
+    """Return what tells a union's members apart: the `family` of a table, else the default."""
 
     def family_of(value: Any) -> str:
         if isinstance(value, dict):
@@ -44,11 +44,11 @@ class RecurrentSettings(Settings):
     )
     heads: int = Field(4, ge=1, description='heads of the attention "multi-head"')
     input_feeding: bool = Field(
-        False, description="read the last step's features beside each token (luong)"
+        False, description="read the last step's features with each token (luong)"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
-    source_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
-    target_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+    source_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+    target_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
     @model_validator(mode="after")
     def _halves(self) -> RecurrentSettings:
@@ -71,7 +71,10 @@ class RecurrentSettings(Settings):
 
 
 def require_widths(model_dim: int, *, heads: int, positions: str) -> None:
-    """Refuse a width that heads or positions cannot divide."""
+    """Refuse a width that heads or positions cannot divide, before any data is read.
+
+    Kinds of positions that are not named here are checked when the model is built.
+    """
     if model_dim % heads:
         raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
     if positions == "sinusoidal" and model_dim % 2:
@@ -87,7 +90,9 @@ class TransformerSettings(Settings):
 
     family: Literal["transformer"] = "transformer"
     layers: int = Field(6, ge=1, description="layers of the encoder, and of the decoder")
-    decoder_layers: int | None = Field(None, ge=1, description="of the decoder, if others")
+    decoder_layers: int | None = Field(
+        None, ge=1, description="layers of the decoder, if not `layers`"
+    )
     model_dim: int = Field(512, ge=1, description="width of the features")
     heads: int = Field(8, ge=1, description="attention heads a layer")
     feed_forward: int = Field(2048, ge=1, description="width inside the feed-forward networks")
@@ -100,8 +105,9 @@ class TransformerSettings(Settings):
     )
     norm: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
-    positions: Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"] = (
-        "sinusoidal"
+    positions: str = Field(
+        "sinusoidal",
+        description='"sinusoidal", "learned", "relative", "rotary", "alibi" or "none"',
     )
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
@@ -112,6 +118,10 @@ class TransformerSettings(Settings):
     reach: int = Field(16, ge=1, description="distances told apart (positions relative)")
     kernel: Literal["softmax", "linear"] = Field(
         "softmax", description="of self-attention; linear costs less on long input"
+    )
+    score: str = Field(
+        "scaled-dot",
+        description='attention score; another one ("dot", "bilinear", "additive") is slower',
     )
     window: int | None = Field(None, ge=1, description="farthest distance that self-attention sees")
     convolution_width: int = Field(3, ge=1, description="of the convolutional encoder")
@@ -126,8 +136,8 @@ class TransformerSettings(Settings):
     alignment_layer: int = Field(
         -1, description="decoder layer shown as the attention; -1 is the last"
     )
-    source_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
-    target_vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+    source_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+    target_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
     @model_validator(mode="after")
     def _widths(self) -> TransformerSettings:
@@ -172,14 +182,16 @@ class CausalTransformerSettings(Settings):
         None, ge=1, description="width inside the feed-forward networks; 4 model_dim if not given"
     )
     context: int = Field(64, ge=1, description="tokens that are read at once")
-    positions: Literal["learned", "sinusoidal", "rotary", "alibi", "none"] = "learned"
+    positions: str = Field(
+        "learned", description='"learned", "sinusoidal", "relative", "rotary", "alibi" or "none"'
+    )
     norm: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = "gelu"
     window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
     tie: bool = Field(True, description="one table for tokens that are read and predicted")
-    vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+    vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
     @model_validator(mode="after")
     def _widths(self) -> CausalTransformerSettings:
@@ -198,7 +210,7 @@ class RecurrentLanguageModelSettings(Settings):
     context: int = Field(64, ge=1, description="tokens a training window")
     dropout: float = Field(0.0, ge=0, lt=1)
     tie: bool = Field(False, description="one table for tokens that are read and predicted")
-    vocab: int | None = Field(None, ge=5, description="for summaries; training finds it")
+    vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
 
 LanguageModelSettings = Annotated[
@@ -221,7 +233,7 @@ class GraphModelSettings(Settings):
     """A stack of graph layers; the last one gives the classes."""
 
     layer: Literal["attention", "convolution", "messages"] = "attention"
-    score: str = Field("additive", description='on edges: "additive", "dynamic" or "dot"')
+    score: str = Field("additive", description='on edges: "additive", "dynamic" or "scaled-dot"')
     layers: int = Field(2, ge=1)
     heads: int = Field(8, ge=1, description="heads of a hidden layer, concatenated")
     head_dim: int = Field(8, ge=1, description="width of one head")
@@ -230,5 +242,5 @@ class GraphModelSettings(Settings):
     dropout: float = Field(0.6, ge=0, lt=1, description="of the features of each layer")
     attention_dropout: float = Field(0.6, ge=0, lt=1, description="of the edges")
     residual: bool = False
-    features: int = Field(1_433, ge=1, description="for summaries; training finds it")
-    classes: int = Field(7, ge=2, description="for summaries; training finds it")
+    features: int = Field(1_433, ge=1, description="for summaries; training sets it")
+    classes: int = Field(7, ge=2, description="for summaries; training sets it")

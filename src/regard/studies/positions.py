@@ -13,11 +13,13 @@ from jaxtyping import Float
 from torch import nn
 
 from regard.attention.positions import (
-    LearnedPositions,
-    RelativePositions,
-    Rotary,
-    Sinusoids,
-    alibi_slopes,
+    POSITIONS,
+    AddedPositions,
+    DistanceBias,
+    PairPositions,
+    PositionOptions,
+    Positions,
+    RotatedPositions,
 )
 from regard.base.errors import SettingsError
 from regard.pictures.positions import (
@@ -107,30 +109,53 @@ def positions_of(
 ) -> PositionVectors | PositionCurves:
     """Return the positions of a kind; `own` are those that a run was trained with."""
     if run is None:
-        if kind in (OWN, *LEARNED):
+        if kind == OWN or kind in _learned_kinds():
+            drawn = [name for name in POSITIONS if name not in ("none", *_learned_kinds())]
             raise SettingsError(
                 f"Positions of the kind {kind!r} belong to a trained run: name its folder. "
-                f"Without one there are: {', '.join(k for k in KINDS if k not in LEARNED)}."
+                f"Without one there are: {', '.join(drawn)}."
             )
-        require_known(kind, KINDS, what="kind of positions")
-        return KINDS[kind](Subject(layer=layer or 0))
+        return picture(kind, Subject(layer=layer or 0))
     settings, model = _model_of(run)
     has = getattr(settings, "positions", "none")
     if kind == OWN:
         kind = has
-    require_known(kind, (*KINDS, "none"), what="kind of positions")
     if kind == "none":
         raise SettingsError(f"The model of {run} has no positional encoding to look at.")
-    if kind in LEARNED and kind != has:
+    if kind in _learned_kinds() and kind != has:
         raise SettingsError(f"The model of {run} has no {kind} positions; its kind is {has!r}.")
-    return KINDS[kind](
-        Subject(
-            width=getattr(settings, "model_dim", Subject.width),
-            heads=getattr(settings, "heads", Subject.heads),
-            layer=layer or 0,
-            model=model if kind == has else None,
-        )
+    subject = Subject(
+        width=getattr(settings, "model_dim", Subject.width),
+        heads=getattr(settings, "heads", Subject.heads),
+        layer=layer or 0,
+        model=model if kind == has else None,
     )
+    return picture(kind, subject)
+
+
+def picture(kind: str, subject: Subject) -> PositionVectors | PositionCurves:
+    """Return what there is to see of a kind of positions, which depends on where they act."""
+    require_known(kind, POSITIONS, what="kind of positions")
+    parts = [fresh(kind, subject)] if subject.model is None else _parts(subject.model, kind)
+    if not 0 <= subject.layer < len(parts):
+        raise SettingsError(
+            f"There is no layer {subject.layer}: the layers are 0 to {len(parts) - 1}."
+        )
+    part = parts[subject.layer if isinstance(parts[0], PairPositions) else 0]
+    for place, draw in PICTURES.items():
+        if isinstance(part, place):
+            return draw(part, kind, subject)
+    raise SettingsError(f"There is nothing to see of positions of the kind {kind!r}.")
+
+
+def fresh(kind: str, subject: Subject) -> Positions:
+    """Return positions of a kind that no training has changed."""
+    return POSITIONS[kind].build(PositionOptions(model_dim=subject.width, heads=subject.heads))
+
+
+def _learned_kinds() -> list[str]:
+    """Return the kinds that have parameters, of which there is nothing to see before training."""
+    return [kind for kind in POSITIONS if any(True for _ in fresh(kind, Subject()).parameters())]
 
 
 def _model_of(run: Path) -> tuple[Any, nn.Module]:
@@ -143,67 +168,48 @@ def _model_of(run: Path) -> tuple[Any, nn.Module]:
     return loaded.recipe.model, loaded.model
 
 
-def _sinusoidal(subject: Subject) -> PositionVectors:
-    found = _parts(subject, Sinusoids)
-    waves = found[0] if found else Sinusoids(subject.width)
-    values = waves(subject.length).numpy()
-    title = f"sinusoidal positions, width {values.shape[1]}"
-    return PositionVectors(title, "position", range(subject.length), values)
+def _added(part: AddedPositions, kind: str, subject: Subject) -> PositionVectors:
+    end = part.max_length
+    length = subject.length if end is None else min(end, 2 * subject.length)
+    values = part(length).detach().numpy()
+    title = f"{kind} positions, width {values.shape[1]}"
+    return PositionVectors(title, "position", range(length), values)
 
 
-def _learned(subject: Subject) -> PositionVectors:
-    (table, *_) = _parts(subject, LearnedPositions)
-    values = table.vectors.detach().numpy()[: 2 * subject.length]
-    title = f"learned positions, width {values.shape[1]}"
-    return PositionVectors(title, "position", range(len(values)), values)
+def _pairs(part: PairPositions, kind: str, subject: Subject) -> PositionVectors:
+    distances, vectors = part.by_distance()
+    title = f"{kind} positions, keys of layer {subject.layer}"
+    return PositionVectors(title, "distance", distances, vectors.detach().numpy())
 
 
-def _relative(subject: Subject) -> PositionVectors:
-    tables = _parts(subject, RelativePositions)
-    if not 0 <= subject.layer < len(tables):
-        raise SettingsError(
-            f"There is no layer {subject.layer}: the layers are 0 to {len(tables) - 1}."
-        )
-    table = tables[subject.layer]
-    distances = range(-table.reach, table.reach + 1)
-    title = f"relative positions, keys of layer {subject.layer}"
-    return PositionVectors(title, "distance", distances, table.keys.detach().numpy())
-
-
-def _rotary(subject: Subject) -> PositionCurves:
-    """Return the cosine by which two equal vectors still agree when they are so far apart."""
-    rates = Rotary(subject.width // subject.heads).sinusoids.rates.double()
-    distances = torch.arange(subject.length)
-    waves = torch.cos(distances[:, None] * rates)  # [distance, wave]
-    shown = np.unique(np.linspace(0, len(rates) - 1, SHOWN_WAVES).round().astype(int))
+def _rotated(part: RotatedPositions, kind: str, subject: Subject) -> PositionCurves:
+    """Return by how much two equal vectors still agree at every distance."""
+    waves = part.agreement(subject.length, head_dim=subject.width // subject.heads)
+    count = waves.shape[1]
+    shown = np.unique(np.linspace(0, count - 1, SHOWN_WAVES).round().astype(int))
     curves = {"mean of all waves": waves.mean(dim=1).tolist()}
     curves |= {f"wave {number}": waves[:, number].tolist() for number in shown.tolist()}
-    title = f"rotary positions, {len(rates)} waves a head"
-    return PositionCurves(title, "agreement of equal vectors", distances.tolist(), curves)
+    title = f"{kind} positions, {count} waves a head"
+    return PositionCurves(title, "agreement of equal vectors", range(subject.length), curves)
 
 
-def _alibi(subject: Subject) -> PositionCurves:
+def _biased(part: DistanceBias, kind: str, subject: Subject) -> PositionCurves:
     distances = torch.arange(subject.length)
-    curves = {
-        f"head {head}": (-slope * distances).tolist()
-        for head, slope in enumerate(alibi_slopes(subject.heads))
-    }
-    title = f"linear penalties (ALiBi), {subject.heads} heads"
-    return PositionCurves(title, "added to the score", distances.tolist(), curves)
+    bias = part(distances[None], dtype=torch.float32)[:, 0]  # [head, distance]
+    curves = {f"head {head}": row.tolist() for head, row in enumerate(bias)}
+    title = f"{kind} positions, {len(bias)} heads"
+    return PositionCurves(title, "added to the score", range(subject.length), curves)
 
 
-def _parts(subject: Subject, kind: type[Any]) -> list[Any]:
-    """Return the parts of a kind in the model's order; there are none without a model."""
-    if subject.model is None:
-        return []
-    return [part for part in subject.model.modules() if isinstance(part, kind)]
+def _parts(model: nn.Module, kind: str) -> list[Positions]:
+    """Return the positions of a model, in the order of its layers."""
+    return [part for part in model.modules() if type(part) is POSITIONS[kind]]
 
 
-LEARNED = ("learned", "relative")
-KINDS: dict[str, Callable[[Subject], PositionVectors | PositionCurves]] = {
-    "sinusoidal": _sinusoidal,
-    "learned": _learned,
-    "relative": _relative,
-    "rotary": _rotary,
-    "alibi": _alibi,
+# What is drawn of the positions that act in each place.
+PICTURES: dict[type[Positions], Callable[[Any, str, Subject], PositionVectors | PositionCurves]] = {
+    AddedPositions: _added,
+    PairPositions: _pairs,
+    RotatedPositions: _rotated,
+    DistanceBias: _biased,
 }

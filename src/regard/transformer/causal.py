@@ -15,6 +15,7 @@ from torch import nn
 from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, Past
+from regard.attention.positions import DistanceBias
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import Embedded, SelfAttentionLayer
@@ -37,15 +38,14 @@ class CausalTransformer(nn.Module):
         layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
-        slopes: Float[Tensor, "heads"] | None = None,
+        distance_bias: DistanceBias | None = None,
     ):
         super().__init__()
         self.embedded = embedded
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
-        self.slopes: Tensor | None
-        self.register_buffer("slopes", slopes, persistent=False)
+        self.distance_bias = distance_bias
 
     def start(self, batch: int) -> CausalState:
         """Return the state before the first token."""
@@ -83,7 +83,7 @@ class CausalTransformer(nn.Module):
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
         features = self.embedded(tokens, start=state.read)
         visibility = Visibility.back(
-            features, read=state.read, window=self.window, slopes=self.slopes
+            features, read=state.read, window=self.window, distance_bias=self.distance_bias
         )
         past: list[Past] = []
         found: list[Tensor] = []

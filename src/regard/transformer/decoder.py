@@ -15,7 +15,7 @@ from torch import nn
 from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
-from regard.attention.positions import LearnedPositions
+from regard.attention.positions import DistanceBias
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import (
@@ -163,7 +163,7 @@ class TransformerDecoder(nn.Module):
         layers: Sequence[DecoderLayer],
         norm: nn.Module | None,
         window: int | None = None,
-        slopes: Float[Tensor, "heads"] | None = None,
+        distance_bias: DistanceBias | None = None,
         alignment_layer: int = -1,
     ):
         super().__init__()
@@ -173,14 +173,13 @@ class TransformerDecoder(nn.Module):
         self.window = window
         self.recompute = False
         self.alignment_layer = alignment_layer % len(layers)
-        self.slopes: Tensor | None
-        self.register_buffer("slopes", slopes, persistent=False)
+        self.distance_bias = distance_bias
 
     @property
     def longest(self) -> int | None:
         """Return how many tokens can be read at most, if the positions are a table with an end."""
         positions = self.embedded.positions
-        return positions.max_length if isinstance(positions, LearnedPositions) else None
+        return None if positions is None else positions.max_length
 
     def start(self, encoded: Encoded) -> TransformerDecoderState:
         """Project the source once for every layer."""
@@ -250,7 +249,7 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Tensor, list[LayerOutput]]:
         features = self.embedded(tokens, start=state.read)
         visibility = Visibility.back(
-            features, read=state.read, window=self.window, slopes=self.slopes
+            features, read=state.read, window=self.window, distance_bias=self.distance_bias
         )
         outputs = []
         for number, layer in enumerate(self._layers()):

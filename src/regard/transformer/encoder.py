@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention.masks import Visibility
+from regard.attention.positions import DistanceBias
 from regard.base.results import Encoded
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -26,7 +27,7 @@ class TransformerEncoder(nn.Module):
         layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
-        slopes: Float[Tensor, "heads"] | None = None,
+        distance_bias: DistanceBias | None = None,
     ):
         super().__init__()
         self.embedded = embedded
@@ -34,8 +35,7 @@ class TransformerEncoder(nn.Module):
         self.norm = norm
         self.window = window
         self.recompute = False
-        self.slopes: Tensor | None
-        self.register_buffer("slopes", slopes, persistent=False)
+        self.distance_bias = distance_bias
 
     def forward(
         self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
@@ -60,7 +60,7 @@ class TransformerEncoder(nn.Module):
             source=source.shape[1],
             real=mask,
             window=self.window,
-            slopes=self.slopes,
+            distance_bias=self.distance_bias,
             dtype=features.dtype,
             device=source.device,
         )

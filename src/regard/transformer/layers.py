@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention, Past
-from regard.attention.positions import LearnedPositions, Sinusoids
+from regard.attention.positions import AddedPositions
 from regard.base.errors import SettingsError
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
@@ -29,7 +29,7 @@ class Embedded(nn.Module):
         self,
         embedding: nn.Embedding,
         *,
-        positions: Sinusoids | LearnedPositions | None,
+        positions: AddedPositions | None,
         scaled: bool = True,
         dropout: float = 0.0,
     ):

@@ -10,6 +10,7 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.corpora.series import read_column
+from regard.models.forecaster import Forecaster
 from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
 from regard.tasks.forecasting.data import read_series
 from regard.tasks.forecasting.model import LoadedForecaster, build
@@ -27,8 +28,9 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
     loaded.model.eval()
     with torch.no_grad(), recorded(loaded.model) as heard:
         found = loaded.model.explain(window)
+    formulas = forecast_formulas(loaded.model)
     arrays = [
-        TracedArray(name, FORECAST_AXES[name], value[0].numpy(), FORECAST_FORMULAS[name])
+        TracedArray(name, FORECAST_AXES[name], value[0].numpy(), formulas[name])
         for name, value in found.items()
     ]
     forecast = loaded.low + (loaded.high - loaded.low) * found["output"][0].numpy()
@@ -75,12 +77,17 @@ FORECAST_AXES = {
     "context": ("hidden",),
     "output": ("horizon",),
 }
-FORECAST_FORMULAS = {
-    "input": "x_t, scaled",
-    "state": "h_t = f(x_t, h_{t-1})",
-    "score": "e_t = tanh(w . h_t + b_t)",
-    "alpha": "alpha_t",
-    "alpha_state": "alpha_t h_t",
-    "context": "c = sum_t alpha_t h_t (+ b); without attention h_T",
-    "output": "y = W c + b, scaled",
-}
+
+
+def forecast_formulas(model: Forecaster) -> dict[str, str]:
+    """Return the formula of every value on the way through this model."""
+    pooling = model.attention
+    return {
+        "input": "x_t, scaled",
+        "state": "h_t = f(x_t, h_{t-1})",
+        "score": "e_t = tanh(w . h_t + b_t)",
+        "alpha": "" if pooling is None else pooling.weight_formula,
+        "alpha_state": "alpha_t h_t",
+        "context": "c = h_T" if pooling is None else pooling.context_formula,
+        "output": f"y = {'tanh(W c + b)' if model.squash else 'W c + b'}, scaled",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from regard.attention.graph import EdgeScore
 from regard.base.shapes import Tensor
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded
 from regard.tasks.node_classification.model import LoadedGraphClassifier
@@ -22,7 +23,8 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
     edges = loaded.tensors.edges
     into = torch.nonzero(edges.target == node)[:, 0]
     names = [graph.name(int(source)) for source in edges.source[into]]
-    for number, weights in enumerate(output.attention, 1):
+    scores = [part for part in loaded.model.modules() if isinstance(part, EdgeScore)]
+    for number, (weights, score) in enumerate(zip(output.attention, scores, strict=True), 1):
         axis = f"neighbour (layer {number})"
         labels[axis] = names
         arrays.append(
@@ -30,17 +32,17 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
                 "weight" if number == 1 else f"weight_{number}",
                 (axis, "head"),
                 weights[into].numpy(),
-                "alpha_ij = softmax_j(e_ij) over the neighbours j",
+                f"alpha_ij = softmax_j(e_ij) over the neighbours j, {score.formula}",
             )
         )
     if output.hidden is not None:
         hidden = output.hidden[node].numpy()
         arrays.append(
-            TracedArray("hidden", ("hidden",), hidden, "ELU of the layer before the last")
+            TracedArray("hidden", ("hidden",), hidden, "ELU of the hidden layer's output")
         )
     logits = output.logits[node]
     arrays += [
-        TracedArray("logit", ("class",), logits.numpy(), "the last layer's sum"),
+        TracedArray("logit", ("class",), logits.numpy(), "what the last layer returns"),
         TracedArray("probability", ("class",), torch.softmax(logits, 0).numpy(), "softmax"),
     ]
     return Trace(

@@ -14,6 +14,8 @@ from regard.batching.batch import padded
 from regard.decoding.search import length_limits
 from regard.models.build import build_translator
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded, traced_parts
+from regard.models.translator import Translator
+from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
 from regard.tasks.attention import END_MARK
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TranslationRecipe
@@ -35,19 +37,23 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
     with torch.no_grad(), recorded(model) as heard:
         encoded = model.encode(source, mask)
         tokens, steps, states = _write_greedily(model, encoded, limit=int(limits[0]))
+    scores = _scores(heard)
     written = loaded.target_tokenizer.pieces([token for token in tokens if token != END])
     given = {
         "embedding": _heard(heard, "encoder.embedding"),
         "encoder_state": encoded.memory[0],
         "target_embedding": _heard(heard, "decoder.embedding"),
         "decoder_state": torch.stack(states) if states else None,
-        "score": _ending(heard, ".score"),
+        "score": scores,
         "weight": _stacked([step.weights for step in steps]),
-        "context": _ending(heard, ".lookup.context"),
+        "context": _heard(heard, "decoder.lookup.context"),
         "probability": torch.cat([torch.softmax(step.logits, dim=-1) for step in steps]),
     }
+    heads = scores is not None and scores.dim() == 3
+    axes = {**TRANSLATION_AXES, **({"score": ("target", "head", "source")} if heads else {})}
+    formulas = translation_formulas(model, heads=heads)
     arrays = [
-        TracedArray(name, TRANSLATION_AXES[name], value.numpy(), TRANSLATION_FORMULAS[name])
+        TracedArray(name, axes[name], value.numpy(), formulas[name])
         for name, value in given.items()
         if value is not None
     ]
@@ -113,10 +119,13 @@ def _heard(heard: Mapping[str, list[Tensor]], name: str) -> Tensor | None:
     return join_calls(heard[name])[0][0] if name in heard else None
 
 
-def _ending(heard: Mapping[str, list[Tensor]], ending: str) -> Tensor | None:
-    """Return what the decoder's part of this name gave, if it has one such part."""
-    names = [name for name in heard if name.startswith("decoder.") and name.endswith(ending)]
-    return _heard(heard, names[0]) if len(names) == 1 else None
+def _scores(heard: Mapping[str, list[Tensor]]) -> Tensor | None:
+    """Return the scores of every step as [target, source], or as [target, heads, source]."""
+    calls = heard.get("decoder.lookup.score")
+    if calls is None:
+        return None
+    steps = torch.cat(calls, dim=-2)[0]  # [*heads, target, source]
+    return steps.transpose(0, 1) if steps.dim() == 3 else steps
 
 
 def _stacked(weights: list[Tensor | None]) -> Tensor | None:
@@ -134,13 +143,31 @@ TRANSLATION_AXES = {
     "context": ("target", "hidden"),
     "probability": ("target", "vocab"),
 }
-TRANSLATION_FORMULAS = {
-    "embedding": "x_j",
-    "encoder_state": "h_j",
-    "target_embedding": "y_{i-1}",
-    "decoder_state": "s_i",
-    "score": "e_ij",
-    "weight": "alpha_ij = softmax_j(e_ij)",
-    "context": "c_i = sum_j alpha_ij h_j",
-    "probability": "p(y_i | y_<i, x)",
-}
+
+
+def translation_formulas(model: Translator[Any], *, heads: bool) -> dict[str, str]:
+    """Return the formula of every value on the way through this model."""
+    decoder: Any = model.decoder
+    found = {
+        "embedding": "x_j",
+        "encoder_state": "h_j",
+        "target_embedding": "y_{i-1}",
+        "decoder_state": "s_i",
+        "weight": "alpha_ij, mean of the heads of one layer",
+        "probability": "p(y_i | y_<i, x)",
+    }
+    if not isinstance(decoder, LuongDecoder | BahdanauDecoder):
+        return found
+    step = decoder.formulas()
+    bias = "" if model.projection.bias is None else " + b"
+    found["decoder_state"] = step["decoder_state"]
+    found["probability"] += f" = softmax(W^o {step['features']}{bias})"
+    if decoder.lookup is None:
+        return found
+    score = decoder.lookup.score
+    weight, context = "alpha_ij = softmax_j(e_ij)", f"c_i = sum_j alpha_ij {score.value_formula}"
+    if heads:
+        weight = "alpha_ij = mean_m softmax_j(e_mij)"
+        context = f"c_i = [c_1i; c_2i; ...], c_mi = sum_j softmax_j(e_mij) {score.value_formula}"
+    formula = score.formula.format(s=step["query"])
+    return found | {"score": formula, "weight": weight, "context": context}
