@@ -37,7 +37,7 @@ PUBLISHED = {"enfr": 8.0, "roen": 28.7}
 SETTINGS = [
     "training.optimizer=adam",
     "training.learning_rate=0.003",
-    # Words are symbols, so that links between words need no merging.
+    # Words are tokens, so that links between words need no merging.
     "tokenizer.kind=word",
     "tokenizer.shared=false",
     "model.tie=target",

@@ -169,7 +169,7 @@ def cases(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> Iterator[Ca
             output = model.model(batch.source, batch.source_mask, batch.target_input)
             said = model.model.project(output.features)[0].argmax(dim=-1)
         for pronoun, noun in pair.antecedents:
-            # A word is a symbol here; the end mark is none.
+            # A word is a token here; the end mark is none.
             seen = maps.encoder[:, 0, :, pronoun, :-1].numpy()
             place = next(target for source, target in pair.alignment if source == pronoun)
             right = bool(said[place] == batch.target_output[0, place])

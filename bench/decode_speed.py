@@ -10,7 +10,7 @@ batch size that had the fastest of some first passes, ours the layout that it ch
 Where we ask CTranslate2 for AVX-512, `*_vs_ctranslate2_told` is against a plain one that is told
 the same. Our torch engine has a process a core, as without a word in `regard translate --engine
 torch`. Without --base, base has random weights, whose outputs never end: there all make outputs of
-exactly 15 symbols.
+exactly 15 tokens.
 The conversions and the choice are made before the clock runs, and so is how long a search must
 wait, which `regard train` measures at the end of a training.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
@@ -161,7 +161,7 @@ def measured(
 
 
 def agreement(ours: LoadedTranslator, run: Path, lines: Sequence[str]) -> dict[str, float]:
-    """Return how often CTranslate2 finds the torch engine's symbols, and how far scores differ."""
+    """Return how often CTranslate2 finds the torch engine's tokens, and how far scores differ."""
     settings = ours.decoding(beam=5)
     encoded = [ours.source_tokenizer.encode(line) for line in lines]
     engines = [TorchEngine(ours.model), choose_engine(ours, folder=run, engine="ctranslate2")]

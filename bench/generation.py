@@ -2,10 +2,10 @@
 
     python bench/generation.py [--tokens 512] [--rounds 3]
 
-Random weights, one sample, greedy, from a prompt of one symbol. The first `--tokens` symbols are
-drawn with a cache, in full. Without one, a symbol costs a pass over all symbols before it, so only
+Random weights, one sample, greedy, from a prompt of one token. The first `--tokens` tokens are
+drawn with a cache, in full. Without one, a token costs a pass over all tokens before it, so only
 some of them are timed, spread evenly from the first to the last, and the sum is estimated by their
-mean. Both ways give the same symbols there; this is checked. Writes results/generation.json.
+mean. Both ways give the same tokens there; this is checked. Writes results/generation.json.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def main() -> None:
     model = build_language_model(recipe.model, vocab=recipe.tokenizer.size or 100).eval()
     cached, plain = [], []
     for _ in range(given.rounds):
-        seconds, symbols = with_cache(model, given.tokens)
+        seconds, tokens = with_cache(model, given.tokens)
         cached.append(seconds)
-        plain.append(without_cache(model, symbols))
+        plain.append(without_cache(model, tokens))
     figures = {
         f"cache_speedup_{given.tokens}": round(
             statistics.median(plain) / statistics.median(cached), 2
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def with_cache(model: LanguageModel[Any], count: int) -> tuple[float, list[int]]:
-    """Return the seconds that so many symbols take, and the symbols after the prompt."""
+    """Return the seconds that so many tokens take, and the tokens after the prompt."""
     began = time.perf_counter()
     drawn = [
         one.token
@@ -80,18 +80,18 @@ def with_cache(model: LanguageModel[Any], count: int) -> tuple[float, list[int]]
 
 
 @torch.inference_mode()
-def without_cache(model: LanguageModel[Any], symbols: list[int]) -> float:
-    """Return the seconds that the same symbols would take if all were read again each time."""
-    count = len(symbols) - 1
+def without_cache(model: LanguageModel[Any], tokens: list[int]) -> float:
+    """Return the seconds that the same tokens would take if all were read again each time."""
+    count = len(tokens) - 1
     lengths = [round(1 + place * (count - 1) / (PLACES - 1)) for place in range(PLACES)]
     times = []
     for length in lengths:
         began = time.perf_counter()
-        step = model.read(torch.tensor([symbols[:length]]), model.start(1))
+        step = model.read(torch.tensor([tokens[:length]]), model.start(1))
         best = float(step.logits[0].max())
         times.append(time.perf_counter() - began)
-        if float(step.logits[0, symbols[length]]) < best - TIE:
-            raise SystemExit(f"symbol {length} is another one without cache")
+        if float(step.logits[0, tokens[length]]) < best - TIE:
+            raise SystemExit(f"token {length} is another one without cache")
     return count * statistics.mean(times)
 
 

@@ -2,7 +2,7 @@
 
     python bench/length_extrapolation.py [--longest 20] [--steps 1500] [--batch 2000]
 
-The same small Transformer learns to copy sequences of up to `longest` random symbols, once with
+The same small Transformer learns to copy sequences of up to `longest` random tokens, once with
 each kind of position, and is tested on up to 40. The table of learned positions is as long as the
 longest test, so that nothing is refused; its rows beyond the training length were never trained.
 Writes results/length-extrapolation.json and the picture. A stopped training is continued.
@@ -33,7 +33,7 @@ from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "length-extrapolation.png"
 KINDS = get_args(TransformerSettings.model_fields["positions"].annotation)
-SYMBOLS = [first + second for first in "bdfgklmnpt" for second in "aeiou"]
+TOKENS = [first + second for first in "bdfgklmnpt" for second in "aeiou"]
 Shares = tuple[float, float]
 LENGTHS, SEQUENCES = (5, 10, 15, 20, 25, 30, 35, 40), 100
 SETTINGS = [
@@ -65,9 +65,9 @@ SETTINGS = [
 def main() -> None:
     """Train with each kind of position, test at every length, write the result and draw it."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--longest", type=int, default=20, help="symbols in training")
+    options.add_argument("--longest", type=int, default=20, help="tokens in training")
     options.add_argument("--steps", type=int, default=1_500)
-    options.add_argument("--batch", type=int, default=2_000, help="symbols of a batch")
+    options.add_argument("--batch", type=int, default=2_000, help="tokens of a batch")
     options.add_argument("--runs", type=Path, default=Path("runs/bench/length-extrapolation"))
     options.add_argument("--only", choices=KINDS, help="train just this kind")
     given = options.parse_args()
@@ -93,7 +93,7 @@ def report(found: dict[str, dict[int, Shares]], *, longest: int, command: str) -
         **{f"exact_{kind}_{length}": found[kind][length][1] for kind, length in places},
     }
     details = {
-        "accuracy": "share of symbols that are right at their place",
+        "accuracy": "share of tokens that are right at their place",
         "exact": "share of sequences that are right from first to last",
         "learned": f"table of {max(LENGTHS) + 1} rows, of which {longest + 1} were trained",
         "sequences_a_length": SEQUENCES,
@@ -105,7 +105,7 @@ def report(found: dict[str, dict[int, Shares]], *, longest: int, command: str) -
         for kind, each in found.items()
     }
     draw_by_length(
-        [Panel(label="symbols copied right, %", curves=percent, top=100.0)],
+        [Panel(label="tokens copied right, %", curves=percent, top=100.0)],
         PICTURE,
         mark=(longest, "longest in training"),
     )
@@ -122,7 +122,7 @@ def train(kind: str, folder: Path, *, longest: int, changes: list[str]) -> Loade
 
 
 def copies(longest: int) -> Splits:
-    """Return sequences of up to so many symbols, each with itself as its translation."""
+    """Return sequences of up to so many tokens, each with itself as its translation."""
     random = Random(1)
 
     def drawn(size: int) -> list[SentencePair]:
@@ -133,20 +133,20 @@ def copies(longest: int) -> Splits:
 
 
 def sequence(random: Random, length: int) -> str:
-    """Return so many random symbols."""
-    return " ".join(random.choices(SYMBOLS, k=length))
+    """Return so many random tokens."""
+    return " ".join(random.choices(TOKENS, k=length))
 
 
 def accuracies(model: LoadedTranslator, length: int) -> Shares:
-    """Return the shares of symbols and of whole sequences that are copied right."""
+    """Return the shares of tokens and of whole sequences that are copied right."""
     random = Random(1_000 + length)
     texts = [sequence(random, length) for _ in range(SEQUENCES)]
-    symbols = sequences = 0
+    tokens = sequences = 0
     for text, found in zip(texts, model.translate(texts, attention=False), strict=True):
         wanted, said = text.split(), found.text.split()
-        symbols += sum(one == other for one, other in zip(wanted, said, strict=False))
+        tokens += sum(one == other for one, other in zip(wanted, said, strict=False))
         sequences += wanted == said
-    return round(symbols / (length * SEQUENCES), 4), round(sequences / SEQUENCES, 4)
+    return round(tokens / (length * SEQUENCES), 4), round(sequences / SEQUENCES, 4)
 
 
 if __name__ == "__main__":

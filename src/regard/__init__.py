@@ -61,14 +61,25 @@ __all__ = [
 ]
 
 # Loaded on first use: torch and matplotlib take seconds that `regard --help` should not.
-_ROOMS = {
-    "regard.api": ("Corpus", "TranslationScores", "compare", "corpus", "forecast", "score",
-                   "score_alignments"),
-    "regard.base.errors": ("DataError", "RegardError", "RunError", "SettingsError"),
-    "regard.documents.translation": ("translate_file",),
-    "regard.tasks": ("find_recipe", "load", "look", "trace", "train"),
-}  # fmt: skip
-_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+_WHERE = {
+    "Corpus": "regard.api",
+    "TranslationScores": "regard.api",
+    "compare": "regard.api",
+    "corpus": "regard.api",
+    "forecast": "regard.api",
+    "score": "regard.api",
+    "score_alignments": "regard.api",
+    "DataError": "regard.base.errors",
+    "RegardError": "regard.base.errors",
+    "RunError": "regard.base.errors",
+    "SettingsError": "regard.base.errors",
+    "translate_file": "regard.documents.translation",
+    "find_recipe": "regard.tasks",
+    "load": "regard.tasks",
+    "look": "regard.tasks",
+    "trace": "regard.tasks",
+    "train": "regard.tasks",
+}
 __all__ = ["__version__", *_WHERE]
 
 

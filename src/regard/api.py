@@ -115,7 +115,7 @@ def compare(
     found = study.compare(
         named,
         test=None if test is None else (Path(test[0]), Path(test[1])),
-        baseline=_baseline_name(baseline, named),
+        baseline=baseline_name(baseline, named),
         tokenize=tokenize,
         stage=display.waiting,
     )
@@ -133,7 +133,7 @@ def _with_baseline(runs: list[Path], baseline: str | None) -> list[Path]:
     return runs
 
 
-def _baseline_name(given: str | None, runs: Mapping[str, Path]) -> str | None:
+def baseline_name(given: str | None, runs: Mapping[str, Path]) -> str | None:
     """Return the name of a baseline that is given by its name, its folder's name or its path."""
     for name, folder in runs.items():
         if given is not None and Path(given).resolve() == folder.resolve():
@@ -268,12 +268,15 @@ def corpus(
         "seed": seed,
     }
     if out is not None:
-        write_corpus(Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings)
+        written = write_corpus(
+            Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings
+        )
+        return Corpus(**written, folder=Path(out))
     train, valid, test = (
         generate(split=split, size=count, **settings)  # type: ignore[arg-type]
         for split, count in (("train", size), ("valid", valid_size), ("test", test_size))
     )
-    return Corpus(train, valid, test, None if out is None else Path(out))
+    return Corpus(train, valid, test)
 
 
 def _lines(given: Lines) -> list[str]:

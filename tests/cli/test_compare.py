@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli.app import main
-from regard.cli.compare import _baseline_name
+from regard.api import baseline_name
 from regard.studies.compare import compare
 from regard.studies.model_series import ENTRIES
 
@@ -77,9 +77,9 @@ def test_results_as_json_with_a_test_set_and_a_baseline(
 def test_a_baseline_is_named_by_its_path_its_folder_or_its_title():
     runs = {"no attention": Path("out/plain"), "dot attention": Path("out/dot")}
     for given in ("out/dot", "./out/../out/dot", "dot", "dot attention"):
-        assert _baseline_name(given, runs) == "dot attention"
-    assert _baseline_name("other", runs) == "other"
-    assert _baseline_name(None, runs) is None
+        assert baseline_name(given, runs) == "dot attention"
+    assert baseline_name("other", runs) == "other"
+    assert baseline_name(None, runs) is None
 
 
 def test_a_baseline_that_is_not_among_the_runs_joins_them(run: Callable, two_runs, tmp_path: Path):

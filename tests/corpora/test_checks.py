@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from regard.corpora.parallel import SentencePair, suspicions, vocabulary_suspicion
+from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
 
 RANDOM = Random(1)
 SOURCES = [" ".join(RANDOM.choices(["cat", "dog", "sees", "a"], k=RANDOM.randint(2, 20)))
@@ -32,15 +32,15 @@ CASES: dict[str, tuple[list[SentencePair], list[SentencePair], str | None]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_looks_wrong_is_said(case: str) -> None:
     train, valid, message = CASES[case]
-    found = suspicions(train, valid)
+    found = corpus_warnings(train, valid)
     assert len(found) == (message is not None)
     assert message is None or message in found[0]
 
 
 def test_a_vocabulary_larger_than_the_data_supports() -> None:
     words = sum(len(text.split()) for text in SOURCES)
-    assert vocabulary_suspicion(GOOD, size=words // 10, shared=False) == ""
-    said = vocabulary_suspicion(GOOD, size=8_000, shared=False)
+    assert vocabulary_warning(GOOD, size=words // 10, shared=False) == ""
+    said = vocabulary_warning(GOOD, size=8_000, shared=False)
     assert f"A vocabulary of 8,000 entries is large for {words:,} words" in said
     assert f"At most {words // 10:,} are advisable" in said
-    assert vocabulary_suspicion(GOOD, size=words // 5, shared=True) == ""
+    assert vocabulary_warning(GOOD, size=words // 5, shared=True) == ""

@@ -30,7 +30,7 @@ def test_chunks_are_the_whole(
     assert "".join(between(chunks, first, last)) == whole[first:last]
 
 
-def test_chunks_have_the_symbols_of_the_whole(tmp_path: Path) -> None:
+def test_chunks_have_the_tokens_of_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "book.txt"
     path.write_text("a  b\n\n  c's\nd\n \n\te\nf g\n" * 9, encoding="utf-8")
     tokenizer = train_tokenizer([path.read_text(encoding="utf-8")], kind="byte-bpe", size=280)

@@ -64,16 +64,16 @@ def test_options_reach_the_tokenizer() -> None:
             r"source\.json holds .* unknown kind 'morse'; known are character, word",
             id="unknown kind",
         ),
-        pytest.param(b'{"kind": "word"}', r"source\.json has no list of symbols", id="no symbols"),
+        pytest.param(b'{"kind": "word"}', r"source\.json has no list of tokens", id="no tokens"),
         pytest.param(
-            b'{"kind": "word", "symbols": ["a", 1]}',
-            r"source\.json has no list of symbols",
-            id="odd symbols",
+            b'{"kind": "word", "tokens": ["a", 1]}',
+            r"source\.json has no list of tokens",
+            id="odd tokens",
         ),
         pytest.param(
-            b'{"kind": "character", "symbols": ["a", "a"]}',
-            r"source\.json lists a symbol twice",
-            id="repeated symbols",
+            b'{"kind": "character", "tokens": ["a", "a"]}',
+            r"source\.json lists a token twice",
+            id="repeated tokens",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_text_does_without_torch() -> None:
 
 
 @pytest.mark.parametrize(("kind", "word"), [("character", "xyq"), ("word", "zebra yak xerus")])
-def test_new_symbols_come_after_the_old_ones(kind: Kind, word: str) -> None:
+def test_new_tokens_come_after_the_old_ones(kind: Kind, word: str) -> None:
     known = train_tokenizer(TEXTS, kind=kind)
     larger = extend_tokenizer(known, [word])
     assert larger.size == known.size + 3

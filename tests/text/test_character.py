@@ -28,7 +28,7 @@ def test_unknown_characters() -> None:
     assert tokenizer.decode(tokenizer.encode("a\tb")) == "a b"
 
 
-def test_special_symbols_add_no_text() -> None:
+def test_special_tokens_add_no_text() -> None:
     tokenizer = CharacterTokenizer.train(["ab"])
     assert tokenizer.decode([BEGIN, *tokenizer.encode("ab"), END, PAD]) == "ab"
 
@@ -43,7 +43,7 @@ def test_pieces_and_words() -> None:
 @pytest.mark.parametrize("size", [None, 6])
 def test_size_and_min_count(size: int | None) -> None:
     tokenizer = CharacterTokenizer.train(["aab", "abc"], size=size, min_count=2)
-    assert tokenizer.vocabulary.symbols == ("a", "b")
+    assert tokenizer.vocabulary.tokens == ("a", "b")
     assert tokenizer.size == 6
 
 
@@ -51,4 +51,4 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     tokenizer = CharacterTokenizer.train(["a\n\t \r\u2028é👩‍👩‍👧\ufeff"])
     tokenizer.save(tmp_path / "run", "source")
     loaded = CharacterTokenizer.load(tmp_path / "run", "source")
-    assert loaded.vocabulary.symbols == tokenizer.vocabulary.symbols
+    assert loaded.vocabulary.tokens == tokenizer.vocabulary.tokens

@@ -11,11 +11,11 @@ some_ids = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 
 
 def test_a_word_that_comes_with_another_is_its_translation() -> None:
-    # Symbol n is translated by n + 4, in any order, and 0 only ever comes with others.
+    # Token n is translated by n + 4, in any order, and 0 only ever comes with others.
     pairs = [([0, 1], [5, 4]), ([0, 2], [4, 6]), ([1, 2], [5, 6]), ([3, 0], [4, 7])]
     table = learn_lexical_table(pairs, source_size=4, target_size=8, rounds=20)
-    for symbol in range(4):
-        assert table.best(symbol, 1) == [symbol + 4]
+    for token in range(4):
+        assert table.best(token, 1) == [token + 4]
 
 
 def test_brown_et_al_by_hand() -> None:
@@ -39,11 +39,11 @@ def test_brown_et_al_by_hand() -> None:
 @settings(deadline=None, max_examples=40)
 def test_chances_sum_to_one_and_fall(pairs: list[tuple[list[int], list[int]]]) -> None:
     table = learn_lexical_table(pairs, source_size=6, target_size=6)
-    seen = {symbol for source, _ in pairs for symbol in source}
-    for symbol in range(6):
-        chances = table.probabilities[table.begins[symbol] : table.begins[symbol + 1]]
-        assert len(chances) == len(set(table.best(symbol, 6)))
-        if symbol in seen:
+    seen = {token for source, _ in pairs for token in source}
+    for token in range(6):
+        chances = table.probabilities[table.begins[token] : table.begins[token + 1]]
+        assert len(chances) == len(set(table.best(token, 6)))
+        if token in seen:
             assert chances.sum() == pytest.approx(1)
             assert np.all(np.diff(chances) <= 0)
         else:

@@ -26,7 +26,7 @@ def test_text_of_many_lines_comes_back(kind: str, text: str) -> None:
     assert running.decode(running.encode(text)) == text
 
 
-def test_a_word_has_the_same_symbols_at_the_start_of_a_line() -> None:
+def test_a_word_has_the_same_tokens_at_the_start_of_a_line() -> None:
     running = RunningText(KINDS["sentencepiece"])
     assert running.encode("the cat")[-1:] == running.encode("the\ncat")[-1:]
 

@@ -81,7 +81,7 @@ def test_words_of_pieces() -> None:
     assert tokenizer.word_of_piece([*ids, END])[-1] == 2
 
 
-def test_special_symbols_add_no_text() -> None:
+def test_special_tokens_add_no_text() -> None:
     tokenizer = trained("bpe")
     ids = [BEGIN, *tokenizer.encode("the cats"), END, PAD]
     assert tokenizer.decode(ids) == "the cats"
@@ -219,7 +219,7 @@ def other_model(**options: object) -> bytes:
     ("make", "message"),
     [
         pytest.param(lambda: b"no model", "is not a SentencePiece model", id="not a model"),
-        pytest.param(lambda: other_model(), "its special symbols have the ids", id="other ids"),
+        pytest.param(lambda: other_model(), "its special tokens have the ids", id="other ids"),
         pytest.param(
             lambda: other_model(pad_id=0, unk_id=1, bos_id=2, eos_id=3),
             "it has no pieces for single bytes",

@@ -17,7 +17,7 @@ from regard.text.vocabulary import visible, words_of_surfaces
         pytest.param(["a", " "], [0, 0], id="whitespace at the end belongs to the last word"),
         pytest.param([" ", " "], [0, 0], id="whitespace alone"),
         pytest.param(["a", "", "", " b"], [0, 0, 0, 1], id="empty inside a word"),
-        pytest.param(["", "a", ""], [0, 0, 0], id="special symbols around a word"),
+        pytest.param(["", "a", ""], [0, 0, 0], id="special tokens around a word"),
         pytest.param(["a b", " c"], [0, 2], id="a piece of two words counts to the first"),
     ],
 )

@@ -11,7 +11,7 @@ from regard.text.word import WordTokenizer, split
 
 
 @pytest.mark.parametrize(
-    ("text", "symbols"),
+    ("text", "tokens"),
     [
         pytest.param("", [], id="nothing"),
         pytest.param("the cat", [" the", " cat"], id="single spaces cost nothing"),
@@ -33,8 +33,8 @@ from regard.text.word import WordTokenizer, split
         pytest.param(" ", [" ", " "], id="a space alone"),
     ],
 )
-def test_split(text: str, symbols: list[str]) -> None:
-    assert list(split(text)) == symbols
+def test_split(text: str, tokens: list[str]) -> None:
+    assert list(split(text)) == tokens
 
 
 TEXTS = st.one_of(
@@ -92,7 +92,7 @@ def test_unknown_words_keep_their_spacing(text: str, decoded: str, words: list[i
     assert tokenizer.word_of_piece(ids) == words
 
 
-def test_special_symbols_add_no_text() -> None:
+def test_special_tokens_add_no_text() -> None:
     tokenizer = WordTokenizer.train(["the cat."])
     ids = [BEGIN, *tokenizer.encode("the cat."), END]
     assert tokenizer.decode(ids) == "the cat."
@@ -100,7 +100,7 @@ def test_special_symbols_add_no_text() -> None:
     assert tokenizer.word_of_piece(ids) == [0, 0, 1, 1, 1]
 
 
-def test_a_text_that_spells_a_special_symbol_is_text() -> None:
+def test_a_text_that_spells_a_special_token_is_text() -> None:
     tokenizer = WordTokenizer.train(["<s> a </s>"])
     ids = tokenizer.encode("<s> a </s>")
     assert min(ids) > END
@@ -115,8 +115,8 @@ def test_labels_of_whitespace_and_joiner() -> None:
 
 def test_size_and_min_count() -> None:
     texts = ["the cat the dog", "the cat"]
-    assert WordTokenizer.train(texts, min_count=2).vocabulary.symbols == ("", " ", " the", " cat")
-    assert WordTokenizer.train(texts, size=7).vocabulary.symbols == ("", " ", " the")
+    assert WordTokenizer.train(texts, min_count=2).vocabulary.tokens == ("", " ", " the", " cat")
+    assert WordTokenizer.train(texts, size=7).vocabulary.tokens == ("", " ", " the")
     assert WordTokenizer.train(texts, size=7).size == 7
 
 
@@ -124,5 +124,11 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     tokenizer = WordTokenizer.train(["Größe,\n\tso  was"])
     tokenizer.save(tmp_path, "target")
     loaded = WordTokenizer.load(tmp_path, "target")
-    assert loaded.vocabulary.symbols == tokenizer.vocabulary.symbols
+    assert loaded.vocabulary.tokens == tokenizer.vocabulary.tokens
     assert [path.name for path in tmp_path.iterdir()] == ["target.json"]
+
+
+def test_records_of_earlier_runs_are_read(tmp_path: Path) -> None:
+    record = '{"kind": "word", "symbols": ["", " ", " cat"]}'
+    (tmp_path / "source.json").write_text(record, encoding="utf-8")
+    assert WordTokenizer.load(tmp_path, "source").decode([6]) == "cat"

@@ -71,7 +71,12 @@ def compare(
     """
     from rich.console import Console
 
+    from regard import api
+    from regard.runs.display import ConsoleDisplay
+    from regard.studies.comparison_report import PAGE
+
     console = Console(stderr=json)
+    named: Mapping[str, Path] | list[Path]
     if story:
         raise SettingsError("--story was renamed: use --series.")
     if series:
@@ -90,16 +95,28 @@ def compare(
         }.items():
             if value is not None:
                 raise SettingsError(f"--{name} belongs to --series, which trains models.")
+        if len(runs or []) + (baseline is not None) < 2:
+            raise SettingsError(
+                "Give the folders of two runs or more, or --series to train models to compare."
+            )
         out = out or COMPARISON
-        named = _named(runs or [], baseline)
+        named = runs or []
         title = "Comparison of translators"
-    comparison, page = _compared(console, named, test, baseline, tokenize, out, title)
+    comparison = api.compare(
+        named,
+        test=test,
+        baseline=baseline,
+        tokenize=tokenize,
+        out=out,
+        title=title,
+        progress=ConsoleDisplay(console),
+    )
     if json:
         print_json(comparison.to_dict())
         return
     console.print(score_table(comparison))
     console.print(length_table(comparison))
-    console.print(f"\nPage with pictures and samples: [bold]{page}[/]", highlight=False)
+    console.print(f"\nPage with pictures and samples: [bold]{out / PAGE}[/]", highlight=False)
 
 
 def _train_series(
@@ -127,59 +144,6 @@ def _train_series(
         typer.echo("Interrupted. Give the same command again to continue.", err=True)
         raise typer.Exit(130) from None
     return series_runs(out)
-
-
-def _named(runs: list[Path], baseline: str | None) -> dict[str, Path]:
-    """Return the runs by their names; a baseline that is not among them comes first."""
-    from regard.studies.compare import named_runs
-
-    known = {run.resolve() for run in runs} | {Path(run.name) for run in runs}
-    if baseline is not None and not {Path(baseline), Path(baseline).resolve()} & known:
-        runs = [Path(baseline), *runs]
-    if len(runs) < 2:
-        raise SettingsError(
-            "Give the folders of two runs or more, or --series to train models to compare."
-        )
-    return named_runs(runs)
-
-
-def _baseline_name(given: str | None, runs: Mapping[str, Path]) -> str | None:
-    """Return the name of a baseline that is given by its name, its folder's name or its path."""
-    for name, folder in runs.items():
-        if given is not None and Path(given).resolve() == folder.resolve():
-            return name
-    for name, folder in runs.items():
-        if given == folder.name:
-            return name
-    return given
-
-
-def _compared(
-    console: Console,
-    runs: Mapping[str, Path],
-    test: tuple[Path, Path] | None,
-    baseline: str | None,
-    tokenize: str,
-    out: Path,
-    title: str,
-) -> tuple[Comparison, Path]:
-    """Measure all runs and write what was found; return it and the page about it."""
-    from functools import partial
-
-    from regard.runs.display import waiting
-    from regard.studies.compare import compare as compare_runs
-    from regard.studies.comparison_report import write_comparison
-
-    comparison = compare_runs(
-        runs,
-        test=test,
-        baseline=_baseline_name(baseline, runs),
-        tokenize=tokenize,
-        stage=partial(waiting, console),
-    )
-    with waiting(console, "Writing ..."):
-        page, *_ = write_comparison(comparison, out, title=title)
-    return comparison, page
 
 
 def score_table(comparison: Comparison) -> Table:

@@ -178,13 +178,13 @@ MOST_IDENTICAL = 0.1
 WORDS_AN_ENTRY = 10
 
 
-def suspicions(train: Sequence[SentencePair], valid: Sequence[SentencePair] = ()) -> list[str]:
+def corpus_warnings(train: Sequence[SentencePair], valid: Sequence[SentencePair] = ()) -> list[str]:
     """Return a sentence about each thing that looks wrong with these pairs."""
     found = [_unrelated(train), _identical(train), _swapped(train, valid)]
     return [sentence for sentence in found if sentence]
 
 
-def vocabulary_suspicion(pairs: Sequence[SentencePair], *, size: int, shared: bool) -> str:
+def vocabulary_warning(pairs: Sequence[SentencePair], *, size: int, shared: bool) -> str:
     """Return a sentence if a vocabulary is larger than these pairs can teach, or an empty one."""
     sides = [sum(len(p.source.split()) for p in pairs), sum(len(p.target.split()) for p in pairs)]
     words = sum(sides) if shared else min(sides)

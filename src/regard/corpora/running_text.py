@@ -31,7 +31,7 @@ def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
 
     Every line ends in a newline, also the last. A chunk ends where the next line begins with a
     character that is not white, if one comes soon: no tokenizer joins what stands around there, so
-    the chunks give the same symbols as the whole.
+    the chunks give the same tokens as the whole.
     """
     lines: list[str] = []
     length = 0

@@ -319,7 +319,7 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
         )
     symbols = [
         f"{symbol}#{number}" if symbol in SPECIALS else symbol
-        for number, symbol in enumerate(vocabulary.symbols, len(SPECIALS))
+        for number, symbol in enumerate(vocabulary.tokens, len(SPECIALS))
     ]
     return [*SPECIALS, *symbols]
 

@@ -137,6 +137,18 @@ class Comparison:
         """Return BLEU by sentence length of each model."""
         return {name: each.bands for name, each in self.contestants.items()}
 
+    def _repr_html_(self) -> str:
+        from regard.pictures.curves import sure_curves_svg
+        from regard.pictures.svg import notebook_lines, notebook_picture
+
+        lines = notebook_lines(
+            *(
+                (row["model"], f"BLEU {row['bleu']:.1f}, chrF {row['chrf']:.1f}")
+                for row in self.rows()
+            )
+        )
+        return lines + notebook_picture(sure_curves_svg(self.bands()), label="BLEU by length")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the translations as plain values."""
         return {

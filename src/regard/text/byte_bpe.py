@@ -26,7 +26,7 @@ Merge = tuple[str, str]
 class ByteBpeTokenizer:
     """Ids as they stand in GPT-2's `vocab.json`; every text comes back exactly as it was.
 
-    Unlike in the other vocabularies the first four ids are no special symbols. The only one is
+    Unlike in the other vocabularies the first four ids are no special tokens. The only one is
     "<|endoftext|>", which stands between texts; a text that spells it is ordinary text.
     """
 

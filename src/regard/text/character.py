@@ -34,7 +34,7 @@ class CharacterTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special symbols included."""
+        """How many entries the vocabulary has, special tokens included."""
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
@@ -43,12 +43,12 @@ class CharacterTokenizer:
         return [ids[character] for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        """Return the text of ids, leaving out special tokens other than the unknown one."""
         return "".join(self._surfaces(ids))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return each id as a person should read it: itself, or a picture of whitespace."""
-        return [visible(self.vocabulary.symbol_of(number)) for number in ids]
+        return [visible(self.vocabulary.token_of(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
         """Return for each id the index of the whitespace-separated word that it belongs to."""
@@ -56,7 +56,7 @@ class CharacterTokenizer:
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.json`."""
-        record = {"kind": "character", "symbols": list(self.vocabulary.symbols)}
+        record = {"kind": "character", "tokens": list(self.vocabulary.tokens)}
         write_record(folder, name, record)
 
     @classmethod
@@ -73,8 +73,6 @@ class CharacterTokenizer:
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
         """Return the text that each id adds."""
         return [
-            self.vocabulary.symbol_of(number)
-            if number == UNKNOWN or number >= len(SPECIALS)
-            else ""
+            self.vocabulary.token_of(number) if number == UNKNOWN or number >= len(SPECIALS) else ""
             for number in ids
         ]

@@ -1,4 +1,4 @@
-"""Which target symbols translate a source symbol: the table t(f | e) of IBM's first model."""
+"""Which target tokens translate a source token: the table t(f | e) of IBM's first model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LexicalTable:
-    """For each pair of symbols that occur together, how probable the target symbol is.
+    """For each pair of tokens that occur together, how probable the target token is.
 
-    `begins[e]` to `begins[e + 1]` are the entries of source symbol e, the most probable first.
+    `begins[e]` to `begins[e + 1]` are the entries of source token e, the most probable first.
     """
 
     begins: Ids
@@ -23,7 +23,7 @@ class LexicalTable:
     probabilities: NDArray[np.float64]
 
     def best(self, source: int, count: int) -> list[int]:
-        """Return the most probable target symbols of a source symbol."""
+        """Return the most probable target tokens of a source token."""
         first = int(self.begins[source])
         last = min(int(self.begins[source + 1]), first + count)
         found: list[int] = self.targets[first:last].tolist()
@@ -39,7 +39,7 @@ def learn_lexical_table(
 ) -> LexicalTable:
     """Learn the table by expectation maximisation (Brown et al. 1993, section 4.1).
 
-    It begins with all target symbols equally probable; five rounds leave little to gain.
+    It begins with all target tokens equally probable; five rounds leave little to gain.
     """
     codes, target_places, place_count = _co_occurrences(pairs, target_size)
     links, number = np.unique(codes, return_inverse=True)  # each link, and the link of a place
@@ -47,7 +47,7 @@ def learn_lexical_table(
     table = np.full(len(links), 1.0 / target_size)
     for _ in range(rounds):
         chances = table[number]
-        # The target symbol at a place is shared out among the source symbols of its sentence.
+        # The target token at a place is shared out among the source tokens of its sentence.
         whole = np.bincount(target_places, weights=chances, minlength=place_count)
         counts = np.bincount(number, weights=chances / whole[target_places], minlength=len(links))
         totals = np.bincount(sources, weights=counts, minlength=source_size)

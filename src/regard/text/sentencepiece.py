@@ -107,7 +107,7 @@ class SentencePieceTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special symbols included."""
+        """How many entries the vocabulary has, special tokens included."""
         return len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
@@ -143,7 +143,7 @@ class SentencePieceTokenizer:
         return sampled
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        """Return the text of ids, leaving out special tokens other than the unknown one."""
         text = b"".join([self._bytes[number] for number in ids])
         return text.removeprefix(b" ").decode("utf-8", errors="replace")
 
@@ -190,7 +190,7 @@ class SentencePieceTokenizer:
         return processor
 
     def _likelihoods(self) -> dict[str, float]:
-        """Return the subwords, without special symbols and bytes, and their scores."""
+        """Return the subwords, without special tokens and bytes, and their scores."""
         processor = self._processor
         return {
             processor.id_to_piece(number): processor.get_score(number)
@@ -212,12 +212,12 @@ class SentencePieceTokenizer:
 
 
 def _processor(model: bytes) -> Any:
-    """Load a model; one without our special symbols or without bytes is refused."""
+    """Load a model; one without our special tokens or without bytes is refused."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.load_from_serialized_proto(model)
     specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if specials != (PAD, UNKNOWN, BEGIN, END):
-        raise ValueError(f"its special symbols have the ids {specials}")
+        raise ValueError(f"its special tokens have the ids {specials}")
     first = processor.piece_to_id("<0x00>")
     if not (
         first + 255 < len(processor) and all(map(processor.is_byte, range(first, first + 256)))
@@ -237,7 +237,7 @@ def _entry(piece: str, score: float) -> bytes:
 
 
 def _special_options() -> dict[str, Any]:
-    """Return the trainer's options that give the special symbols our ids and names."""
+    """Return the trainer's options that give the special tokens our ids and names."""
     names = {"pad": PAD, "unk": UNKNOWN, "bos": BEGIN, "eos": END}
     ids: dict[str, Any] = {f"{name}_id": number for name, number in names.items()}
     return ids | {f"{name}_piece": SPECIALS[number] for name, number in names.items()}
@@ -247,7 +247,7 @@ def _training_problem(message: str, size: int) -> str:
     """Say in the user's terms why SentencePiece could not train."""
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
-            f"a SentencePiece vocabulary of {size} entries is too small: the special symbols, the "
+            f"a SentencePiece vocabulary of {size} entries is too small: the special tokens, the "
             f"256 bytes and the characters of these texts need at least {found[1]}"
         )
     if "sentences_.empty()" in message:

@@ -38,7 +38,7 @@ def train_tokenizer(
 ) -> AnyTokenizer:
     """Learn a tokenizer from texts.
 
-    `size` is the most entries it may have, special symbols included; without it, characters and
+    `size` is the most entries it may have, special tokens included; without it, characters and
     words are limited by `min_count` alone and subwords to 8000. `model_type` and
     `character_coverage` are SentencePiece's, `min_count` is the others'.
     """
@@ -58,7 +58,7 @@ def train_tokenizer(
 def extend_tokenizer(
     known: AnyTokenizer, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
 ) -> AnyTokenizer:
-    """Return a tokenizer that knows the symbols of these texts besides; old ids stay.
+    """Return a tokenizer that knows the tokens of these texts besides; old ids stay.
 
     Subwords can spell any text, so there are more of them only if `size` makes room for them;
     the merges of byte-level BPE stay as they are.
@@ -67,11 +67,11 @@ def extend_tokenizer(
         return known
     if isinstance(known, SentencePieceTokenizer):
         return known if size is None else known.extended(texts, size=size)
-    found = type(known).train(texts, min_count=min_count).vocabulary.symbols
-    added = [symbol for symbol in found if symbol not in known.vocabulary]
+    found = type(known).train(texts, min_count=min_count).vocabulary.tokens
+    added = [token for token in found if token not in known.vocabulary]
     if size is not None:
         added = added[: max(0, size - known.size)]
-    return type(known)(Vocabulary([*known.vocabulary.symbols, *added]))
+    return type(known)(Vocabulary([*known.vocabulary.tokens, *added]))
 
 
 def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
@@ -93,7 +93,7 @@ class RunningText:
     """A tokenizer for text with line ends in it; text comes back exactly as it was.
 
     SentencePiece knows no line ends: each line is spelled as a text of its own, so that its first
-    word has the same symbols as in mid-line, and the byte of the line end stands between them.
+    word has the same tokens as in mid-line, and the byte of the line end stands between them.
     """
 
     def __init__(self, tokenizer: AnyTokenizer):

@@ -13,17 +13,17 @@ from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
 class Vocabulary:
-    """Symbols to ids and back.
+    """Tokens to ids and back.
 
-    No text is ever read as a special symbol: a text that spells "</s>" is ordinary text, so the
-    special symbols have ids but are not found by `id_of`.
+    No text is ever read as a special token: a text that spells "</s>" is ordinary text, so the
+    special tokens have ids but are not found by `id_of`.
     """
 
-    def __init__(self, symbols: Iterable[str]):
-        self.symbols = tuple(symbols)
-        self._ids = {symbol: number for number, symbol in enumerate(self.symbols, len(SPECIALS))}
-        if len(self._ids) != len(self.symbols):
-            raise ValueError("a vocabulary holds each symbol once")
+    def __init__(self, tokens: Iterable[str]):
+        self.tokens = tuple(tokens)
+        self._ids = {token: number for number, token in enumerate(self.tokens, len(SPECIALS))}
+        if len(self._ids) != len(self.tokens):
+            raise ValueError("a vocabulary holds each token once")
 
     @classmethod
     def from_counts(
@@ -34,9 +34,9 @@ class Vocabulary:
         min_count: int = 1,
         always: tuple[str, ...] = (),
     ) -> Vocabulary:
-        """Keep the most frequent symbols, equally frequent ones in the order of their code points.
+        """Keep the most frequent tokens, equally frequent ones in the order of their code points.
 
-        `size` is the most entries that the vocabulary may have, special symbols included; symbols
+        `size` is the most entries that the vocabulary may have, special tokens included; tokens
         in `always` are kept whatever their count.
         """
         least = len(SPECIALS) + len(always) + 1
@@ -46,36 +46,36 @@ class Vocabulary:
                 f"and a word besides; ask for at least {least}"
             )
         frequent = sorted(
-            (symbol for symbol, count in counts.items() if count >= min_count),
-            key=lambda symbol: (-counts[symbol], symbol),
+            (token for token, count in counts.items() if count >= min_count),
+            key=lambda token: (-counts[token], token),
         )
         if not frequent:
             raise SettingsError(
                 f"there is no text to learn a vocabulary from: nothing occurs {min_count} or more "
                 "times"
             )
-        kept = [*always, *(symbol for symbol in frequent if symbol not in always)]
+        kept = [*always, *(token for token in frequent if token not in always)]
         return cls(kept if size is None else kept[: size - len(SPECIALS)])
 
     def __len__(self) -> int:
-        return len(SPECIALS) + len(self.symbols)
+        return len(SPECIALS) + len(self.tokens)
 
-    def __contains__(self, symbol: str) -> bool:
-        return symbol in self._ids
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
 
-    def id_of(self, symbol: str) -> int:
-        """Return the symbol's id, or that of the unknown symbol."""
-        return self._ids.get(symbol, UNKNOWN)
+    def id_of(self, token: str) -> int:
+        """Return the token's id, or that of the unknown token."""
+        return self._ids.get(token, UNKNOWN)
 
-    def symbol_of(self, number: int) -> str:
-        """Return the symbol with this id; a special symbol gives its name, such as "<unk>"."""
+    def token_of(self, number: int) -> str:
+        """Return the token with this id; a special token gives its name, such as "<unk>"."""
         if not 0 <= number < len(self):
             raise IndexError(f"id {number} is outside a vocabulary of {len(self)} entries")
-        return SPECIALS[number] if number < len(SPECIALS) else self.symbols[number - len(SPECIALS)]
+        return SPECIALS[number] if number < len(SPECIALS) else self.tokens[number - len(SPECIALS)]
 
 
 def write_record(folder: Path, name: str, record: dict[str, Any]) -> None:
-    """Write `folder/name.json`, one symbol a line; JSON gives any symbol back as it was."""
+    """Write `folder/name.json`, one token a line; JSON gives any token back as it was."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, ensure_ascii=False, indent=0)
     write_file(folder / f"{name}.json", text + "\n")
@@ -99,15 +99,16 @@ def read_record(folder: Path, name: str) -> dict[str, Any]:
 
 def vocabulary_of_record(folder: Path, name: str) -> Vocabulary:
     """Return the vocabulary that `folder/name.json` lists."""
-    symbols = read_record(folder, name).get("symbols")
+    record = read_record(folder, name)
+    tokens = record.get("tokens", record.get("symbols"))  # the key of earlier runs
     problem = None
-    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
-        problem = "has no list of symbols"
-    elif len(set(symbols)) != len(symbols):
-        problem = "lists a symbol twice"
-    if problem is not None or symbols is None:
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        problem = "has no list of tokens"
+    elif len(set(tokens)) != len(tokens):
+        problem = "lists a token twice"
+    if problem is not None or tokens is None:
         raise RunError(f"{folder / f'{name}.json'} {problem}, so the tokenizer cannot be read")
-    return Vocabulary(symbols)
+    return Vocabulary(tokens)
 
 
 # Pictures of whitespace, so that a heat map's labels and a terminal can show it.
@@ -119,7 +120,7 @@ def words_of_surfaces(surfaces: Sequence[str]) -> list[int]:
 
     `surfaces` are the stretches of text that the pieces add, in order. A piece belongs to the word
     that its first letter is in; whitespace by itself to the word that follows, and at the end of
-    the text to the last word. A piece that adds nothing (a special symbol, the second byte of a
+    the text to the last word. A piece that adds nothing (a special token, the second byte of a
     letter) belongs to the word it stands in.
     """
     words = []

@@ -57,20 +57,20 @@ class WordTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special symbols included."""
+        """How many entries the vocabulary has, special tokens included."""
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end marks."""
-        return [number for symbol in split(text) for number in self._ids(symbol)]
+        return [number for token in split(text) for number in self._ids(token)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special symbols other than the unknown one."""
+        """Return the text of ids, leaving out special tokens other than the unknown one."""
         return "".join(self._surfaces(ids))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return each id as a person should read it: words without the space before them."""
-        return [self._label(self.vocabulary.symbol_of(number)) for number in ids]
+        return [self._label(self.vocabulary.token_of(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
         """Return for each id the index of the whitespace-separated word that it belongs to."""
@@ -78,25 +78,25 @@ class WordTokenizer:
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.json`."""
-        write_record(folder, name, {"kind": "word", "symbols": list(self.vocabulary.symbols)})
+        write_record(folder, name, {"kind": "word", "tokens": list(self.vocabulary.tokens)})
 
     @classmethod
     def load(cls, folder: Path, name: str) -> WordTokenizer:
         """Read what `save` wrote."""
         return cls(vocabulary_of_record(folder, name))
 
-    def _ids(self, symbol: str) -> tuple[int, ...]:
-        """Return the ids of one symbol, by way of the word's other spacing where that is known."""
+    def _ids(self, token: str) -> tuple[int, ...]:
+        """Return the ids of one token, by way of the word's other spacing where that is known."""
         vocabulary = self.vocabulary
-        if symbol in vocabulary:
-            return (vocabulary.id_of(symbol),)
-        if symbol.isspace():
+        if token in vocabulary:
+            return (vocabulary.id_of(token),)
+        if token.isspace():
             return (vocabulary.id_of(SPACE),)  # an unknown kind of whitespace still parts words
-        if not symbol.startswith(SPACE):
-            # Also for a word that is unknown in both spacings: the unknown symbol stands after a
+        if not token.startswith(SPACE):
+            # Also for a word that is unknown in both spacings: the unknown token stands after a
             # space, and the joiner keeps the count of words right.
-            return (vocabulary.id_of(JOINER), vocabulary.id_of(SPACE + symbol))
-        if (glued := symbol.removeprefix(SPACE)) in vocabulary:
+            return (vocabulary.id_of(JOINER), vocabulary.id_of(SPACE + token))
+        if (glued := token.removeprefix(SPACE)) in vocabulary:
             return (vocabulary.id_of(SPACE), vocabulary.id_of(glued))
         return (UNKNOWN,)
 
@@ -109,24 +109,24 @@ class WordTokenizer:
             if number < len(SPECIALS) and number != UNKNOWN:
                 surfaces.append("")
                 continue
-            symbol = self.vocabulary.symbol_of(number)
-            surface = SPACE + symbol if number == UNKNOWN else symbol
+            token = self.vocabulary.token_of(number)
+            surface = SPACE + token if number == UNKNOWN else token
             surfaces.append(surface.removeprefix(SPACE) if joined else surface)
-            joined = symbol == JOINER
+            joined = token == JOINER
         return surfaces
 
     @staticmethod
-    def _label(symbol: str) -> str:
-        if symbol == JOINER:
+    def _label(token: str) -> str:
+        if token == JOINER:
             return JOINER_LABEL
-        return visible(symbol if symbol.isspace() else symbol.removeprefix(SPACE))
+        return visible(token if token.isspace() else token.removeprefix(SPACE))
 
 
 def split(text: str) -> Iterator[str]:
-    """Cut a text into symbols: words with the space before them, glued words, whitespace."""
+    """Cut a text into tokens: words with the space before them, glued words, whitespace."""
     if not text:
         return
-    # The space put before the text makes its first word the same symbol as in mid-sentence.
+    # The space put before the text makes its first word the same token as in mid-sentence.
     for match in _pattern().finditer(SPACE + text):
         spacing, word = match["spacing"], match["word"]
         if word and spacing.endswith(SPACE):

@@ -142,7 +142,7 @@ def write_corpus(
     max_words: int = 60,
     words: Words = "full",
     seed: int = 1,
-) -> None:
+) -> dict[Split, list[SentencePair]]:
     """Write train, valid and test, each as two line files, `.align` and `.antecedents`."""
     target_language(pair)
     sides = pair.split("-")
@@ -171,6 +171,7 @@ def write_corpus(
             folder / f"{split}.antecedents",
             (format_alignment(each.antecedents) for each in pairs),
         )
+    return corpora
 
 
 def refuse_existing(folder: Path, suffixes: Iterable[str]) -> None:

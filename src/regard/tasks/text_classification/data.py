@@ -13,9 +13,9 @@ from regard.base.files import fingerprint
 from regard.corpora.labelled import (
     LabelledParts,
     LabelledText,
+    class_warnings,
     hold_out,
     labels_of,
-    lonely,
     read_labelled,
     require_labels,
 )
@@ -56,7 +56,7 @@ def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     path = Path(settings.train)
     texts = read_labelled(path)
     labels = labels_of(texts, path=path)
-    doubts = lonely(texts)
+    doubts = class_warnings(texts)
     parts = LabelledParts(texts, [])
     if settings.valid is None:
         parts = hold_out(texts, share=settings.hold_out, seed=settings.seed)
@@ -102,7 +102,7 @@ def given_texts(
         parts.valid or parts.train,
         texts.get("test", []),
         labels,
-        lonely(texts["train"]),
+        class_warnings(texts["train"]),
     )
     return recipe.model_copy(update={"data": settings}), splits
 

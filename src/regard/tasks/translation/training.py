@@ -18,7 +18,7 @@ from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_
 from regard.batching.order import BatchOrder, Position, iterate
 from regard.compute.device import computing_in
 from regard.compute.processes import available_cores, processes_for
-from regard.corpora.parallel import SentencePair, suspicions, vocabulary_suspicion
+from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
 from regard.engines.choice import problem_with_ctranslate2
 from regard.engines.ctranslate2_engine import lacking
 from regard.engines.preparation import (
@@ -363,10 +363,8 @@ def _trained(
 
 def _warnings(settings: TranslationRecipe, splits: Splits) -> list[str]:
     """Return what looks wrong with users' data; the built-in corpus needs no looking at."""
-    found = suspicions(splits.train, splits.valid) if settings.data.train else []
+    found = corpus_warnings(splits.train, splits.valid) if settings.data.train else []
     tokenizer = settings.tokenizer
     if tokenizer.size is not None and tokenizer.kind != "character":
-        found.append(
-            vocabulary_suspicion(splits.train, size=tokenizer.size, shared=tokenizer.shared)
-        )
+        found.append(vocabulary_warning(splits.train, size=tokenizer.size, shared=tokenizer.shared))
     return [warning for warning in found if warning]
