@@ -60,7 +60,7 @@ def main() -> None:
     print(json.dumps(figures))
     model = load(given.run) if given.run else trained(given.runs, minutes=given.minutes)
     head, figures["best_head_grammar"], mean = best_head(model, sentences=given.sentences)
-    notes = {
+    details = {
         "published": PUBLISHED,
         "head": {"layer": head[0], "head": head[1], "chosen_on": "validation gold"},
         "mean_of_the_shown_layer": mean,
@@ -70,7 +70,7 @@ def main() -> None:
     }
     command = f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/alignment.py"
     command += " --run DIR" if given.run else f" --minutes {given.minutes:g}"
-    path = write_result("alignment", figures, command=command, notes=notes)
+    path = write_result("alignment", figures, command=command, details=details)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 

@@ -124,7 +124,7 @@ def main() -> None:
     }
     figures = {name: round(value, 4) for name, value in figures.items()}
     draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
-    notes = {
+    details = {
         "guesses": "among the nouns before the pronoun that its number and kind allow",
         "contested": "cases in which these are at least two",
         "validation_shares": np.round(shares, 3).tolist(),
@@ -132,7 +132,7 @@ def main() -> None:
     }
     command = f"OMP_NUM_THREADS=1 python bench/antecedent.py --steps {given.steps}"
     command += " --test-only" if given.test_only else ""
-    path = write_result("antecedent", figures, command=command, notes=notes)
+    path = write_result("antecedent", figures, command=command, details=details)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 

@@ -53,7 +53,7 @@ def main() -> None:
         **{f"time_{k}_{n}": round(v, 3) for k, each in ratios.items() for n, v in each.items()},
         **{f"mb_{k}_{n}": round(v, 3) for k, each in megabytes.items() for n, v in each.items()},
     }
-    notes = {
+    details = {
         "time": f"as a ratio to full attention at {LENGTHS[0]}, which took {1e3 * unit:.2f} ms",
         "mb": "megabytes kept for the way back, weights of the layer left out",
         "layer": f"width {WIDTH}, {HEADS} heads, one sequence, no mask but the window",
@@ -62,7 +62,7 @@ def main() -> None:
         "attention-cost",
         figures,
         command=f"python bench/attention_cost.py --rounds {given.rounds}",
-        notes=notes,
+        details=details,
     )
     draw_by_length(
         [

@@ -130,7 +130,7 @@ def main() -> None:
             "lines_out": whole.count(b"\n"),
         },
         command=f"python bench/bulk_memory.py --few {options.few} --many {options.many}",
-        notes={"peak": "VmHWM of the process of the command, libraries included"},
+        details={"peak": "VmHWM of the process of the command, libraries included"},
     )
     print(f"Wrote {path}")
 

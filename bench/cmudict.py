@@ -70,19 +70,19 @@ def main() -> None:
     parts = split(words)
     names = [given.only] if given.only else list(RECIPES)
     figures: dict[str, float] = {}
-    notes: dict[str, object] = {"phonemes": len(phonemes)}
-    notes |= {f"{part}_words": len(members) for part, members in parts.items()}
+    details: dict[str, object] = {"phonemes": len(phonemes)}
+    details |= {f"{part}_words": len(members) for part, members in parts.items()}
     for name in names:
         trained = train(name, given.runs, given.minutes, words, parts, given.set)
         found = test(trained, words, parts["test"])
         figures |= {f"wer_{name}": found["wer"], f"per_{name}": found["per"]}
-        notes[name] = found
+        details[name] = found
         print(name, json.dumps(found))
     if given.only or given.set:
         return
     figures["training_minutes"] = given.minutes
     command = f"python bench/cmudict.py --minutes {given.minutes:g}"
-    path = write_result("cmudict", figures, command=command, notes=notes)
+    path = write_result("cmudict", figures, command=command, details=details)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 

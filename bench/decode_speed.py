@@ -78,17 +78,17 @@ def main() -> None:
     ]
     source, reference = (list(read_lines(file))[: given.sentences] for file in files)
     figures: dict[str, float] = {}
-    notes: dict[str, object] = {}
+    details: dict[str, object] = {}
     tiny = load(given.tiny)
     valid = [pair.source for pair in read_valid(tiny.recipe.data)]
     if patience := prepare_patience(tiny, given.tiny, valid):
-        notes["tiny_patience"] = asdict(patience)
+        details["tiny_patience"] = asdict(patience)
     if given.only != "base":
         for name, beam in SEARCHES.items():
             found = measured(tiny, given.tiny, source, Search(beam), rounds=given.rounds)
-            figures |= ratios(found, f"tiny_{name}", notes)
+            figures |= ratios(found, f"tiny_{name}", details)
         figures |= agreement(tiny, given.tiny, source)
-        figures |= shortlisted(given.tiny, source, reference, rounds=given.rounds, notes=notes)
+        figures |= shortlisted(given.tiny, source, reference, rounds=given.rounds, details=details)
     if given.only != "tiny":
         base = load(given.base) if given.base else random_base(tiny)
         length = None if given.base else LENGTH
@@ -96,20 +96,22 @@ def main() -> None:
         for name, beam in SEARCHES.items():
             search = Search(beam, length)
             found = measured(base, given.base, lines, search, rounds=given.rounds)
-            figures |= ratios(found, f"base_{name}", notes)
-        notes["base"] = "trained" if given.base else f"random weights, outputs of {LENGTH} tokens"
+            figures |= ratios(found, f"base_{name}", details)
+        details["base"] = "trained" if given.base else f"random weights, outputs of {LENGTH} tokens"
     figures = {
         key.removeprefix("tiny_") if "torch" in key else key: v for key, v in figures.items()
     }
     print(json.dumps(figures, indent=1))
     if given.only or given.sentences < 1_000:
         return
-    notes["sentences"] = {"tiny": len(source), "base": given.base_sentences}
-    notes["rounds"] = given.rounds
+    details["sentences"] = {"tiny": len(source), "base": given.base_sentences}
+    details["rounds"] = given.rounds
     command = "python bench/decode_speed.py --tiny RUN" + (" --base RUN" if given.base else "")
     command += f" --rounds {given.rounds}"
     packages = ("ctranslate2", "transformers")
-    path = write_result("decode-speed", figures, command=command, packages=packages, notes=notes)
+    path = write_result(
+        "decode-speed", figures, command=command, packages=packages, details=details
+    )
     print(f"wrote {path}")
 
 
@@ -237,7 +239,7 @@ def shortlisted(
     reference: Sequence[str],
     *,
     rounds: int,
-    notes: dict[str, object],
+    details: dict[str, object],
 ) -> dict[str, float]:
     """Return how far int8 and a shortlist go beyond plain CTranslate2, and at what BLEU."""
     search = Search(5)
@@ -266,8 +268,8 @@ def shortlisted(
             name: corpus_bleu(own(ours, engine, search)(source), reference, tokenize="none").value
             for name, engine in {"float32": exact, **engines}.items()
         }
-    notes["tiny_beam5_quantised"] = {name: rounded(values) for name, values in speeds.items()}
-    notes["tiny_bleu"] = {name: round(value, 2) for name, value in scores.items()}
+    details["tiny_beam5_quantised"] = {name: rounded(values) for name, values in speeds.items()}
+    details["tiny_bleu"] = {name: round(value, 2) for name, value in scores.items()}
     return {
         "tiny_beam5_int8_vs_ctranslate2": ratio(speeds["int8"], speeds["ctranslate2_int8"]),
         "shortlist_beam5_vs_ctranslate2": ratio(speeds["shortlist"], speeds["ctranslate2"]),
@@ -305,9 +307,11 @@ def speed(translate: Translate, lines: Sequence[str]) -> float:
     return len(lines) / (time.perf_counter() - start)
 
 
-def ratios(found: dict[str, list[float]], name: str, notes: dict[str, object]) -> dict[str, float]:
+def ratios(
+    found: dict[str, list[float]], name: str, details: dict[str, object]
+) -> dict[str, float]:
     """Return the figures of one search, and note the speeds behind them."""
-    notes[name] = {contestant: rounded(values) for contestant, values in found.items()}
+    details[name] = {contestant: rounded(values) for contestant, values in found.items()}
     size, search = name.split("_")
     told = found.get("ctranslate2_told")
     same = {} if told is None else {f"{name}_vs_ctranslate2_told": ratio(found["regard"], told)}

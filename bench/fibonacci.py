@@ -90,7 +90,7 @@ def main() -> None:
         "fibonacci",
         figures,
         command=f"python bench/fibonacci.py --seeds {seeds}",
-        notes={
+        details={
             "large": "a test window is large if the value after it exceeds 1e-3 of the largest",
             "seed": "draws both the weights and the 70/30 split",
         },

@@ -57,8 +57,8 @@ def main() -> None:
     if given.recipe == "gpt2-small":
         command = f"python bench/generation.py --tokens {given.tokens} --rounds {given.rounds}"
         command += f" --threads {given.threads}"
-        notes = {"threads": given.threads, "passes_timed_without_cache": PLACES}
-        print(write_result("generation", figures, command=command, notes=notes))
+        details = {"threads": given.threads, "passes_timed_without_cache": PLACES}
+        print(write_result("generation", figures, command=command, details=details))
 
 
 def with_cache(model: LanguageModel[Any], count: int) -> tuple[float, list[int]]:

@@ -47,14 +47,14 @@ def main() -> None:
     trained = {name: train(name, given.runs, given.minutes) for name in names}
     if given.only:
         return
-    figures, notes = {}, {"threads": torch.get_num_threads()}
+    figures, details = {}, {"threads": torch.get_num_threads()}
     for name, run in trained.items():
         found = evaluate(run.model, run.evaluation.pairs, bands=BANDS)
         by_band = {band.label: band.score.value for band in found.bands}
         figures[f"{name}_bleu"] = round(found.bleu.value, 2)
         figures[f"{name}_bleu_40_60"] = round(by_band["40–60"], 2)
-        notes[name] = {label: round(value, 2) for label, value in by_band.items()}
-        notes["signature"] = found.bleu.signature
+        details[name] = {label: round(value, 2) for label, value in by_band.items()}
+        details["signature"] = found.bleu.signature
         if found.alignment:
             figures["alignment_error_rate"] = round(found.alignment.value, 2)
     figures["training_minutes"] = given.minutes
@@ -64,7 +64,7 @@ def main() -> None:
         figures,
         command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/grammar_en_de.py "
         f"--minutes {given.minutes:g}{' --demo' if given.demo else ''}",
-        notes=notes,
+        details=details,
     )
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 

@@ -3,13 +3,14 @@
 Both train the paper's two layers (8 heads x 8, dropout 0.6) with Adam; an epoch is one update on
 the whole graph. Peak memory is of a process each that does nothing else. Usage:
 
-    python bench/graph_speed.py --data FOLDER_OF_NPZ [--threads 2]
+    python bench/graph_speed.py [--data FOLDER_OF_NPZ] [--threads 2]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -32,6 +33,7 @@ from regard.tasks.node_classification.data import graph_input, read_graph
 from regard.tasks.node_classification.settings import GraphDataSettings
 from result import write_result
 
+DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # The layers of the lecture, timed beside each other; convolution as wide as all heads together.
 OURS = {
     "regard": GraphModelSettings(),
@@ -140,7 +142,7 @@ def own_peak_megabytes() -> float:
 def main() -> None:
     """Measure, print and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=DATA / "planetoid")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=30, help="on Cora; a tenth on the large one")
     parser.add_argument("--memory", choices=["regard", "pyg"], help=argparse.SUPPRESS)
@@ -173,7 +175,7 @@ def main() -> None:
     write_result(
         "graph-speed",
         {name: round(value, 4) for name, value in figures.items()},
-        command=f"python bench/graph_speed.py --data DATA --threads {options.threads}",
+        command=f"python bench/graph_speed.py --threads {options.threads}",
         packages=("torch-geometric",),
     )
     print(json.dumps(figures, indent=1))

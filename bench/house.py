@@ -126,7 +126,7 @@ def main() -> None:
     if not given.before or given.rounds < ROUNDS:
         return
     command = f"python bench/house.py --before {given.before} --rounds {given.rounds}"
-    print(f"wrote {write_result('house', figures, command=command, notes=notes)}")
+    print(f"wrote {write_result('house', figures, command=command, details=notes)}")
 
 
 def commit_of(version: Version) -> str:

@@ -92,14 +92,14 @@ def report(found: dict[str, dict[int, Shares]], *, longest: int, command: str) -
         **{f"accuracy_{kind}_{length}": found[kind][length][0] for kind, length in places},
         **{f"exact_{kind}_{length}": found[kind][length][1] for kind, length in places},
     }
-    notes = {
+    details = {
         "accuracy": "share of tokens that are right at their place",
         "exact": "share of sequences that are right from first to last",
         "learned": f"table of {max(LENGTHS) + 1} rows, of which {longest + 1} were trained",
         "sequences_a_length": SEQUENCES,
         "settings": SETTINGS,
     }
-    path = write_result("length-extrapolation", figures, command=command, notes=notes)
+    path = write_result("length-extrapolation", figures, command=command, details=details)
     percent = {
         kind: {length: 100 * shares[0] for length, shares in each.items()}
         for kind, each in found.items()

@@ -71,7 +71,7 @@ def main() -> None:
     title = TITLES[given.corpus]
     write_comparison(comparison, runs, title=f"From no attention to the Transformer: {title}")
     console.print(score_table(comparison), length_table(comparison))
-    figures, notes = figures_of(comparison)
+    figures, details = figures_of(comparison)
     print(json.dumps(figures, indent=1))
     if given.set:
         return
@@ -80,7 +80,7 @@ def main() -> None:
     )
     first = next(iter(recipes.values()))
     minutes = first.training.minutes or 0.0
-    notes |= {
+    details |= {
         "threads": torch.get_num_threads(),
         "training_pairs": len(read_splits(first.data).train),
     }
@@ -89,7 +89,7 @@ def main() -> None:
         figures | {"training_minutes": minutes},
         command=f"OMP_NUM_THREADS={torch.get_num_threads()} python bench/model_series.py "
         f"--corpus {given.corpus} --minutes {minutes:g}",
-        notes=notes,
+        details=details,
     )
     print(f"wrote {path}")
 
@@ -97,7 +97,7 @@ def main() -> None:
 def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, object]]:
     """Return BLEU of each model, overall and by length, and what is worth a note."""
     figures: dict[str, float] = {}
-    notes: dict[str, object] = {"signatures": comparison.to_dict()["signatures"]}
+    details: dict[str, object] = {"signatures": comparison.to_dict()["signatures"]}
     names = {entry.title: name for name, entry in ENTRIES.items()}
     for title, each in comparison.contestants.items():
         name = names[title]
@@ -106,10 +106,10 @@ def figures_of(comparison: Comparison) -> tuple[dict[str, float], dict[str, obje
             if band.band.score is not None:
                 key = f"{name}_bleu_{band.band.low}_{band.band.high}"
                 figures[key] = round(band.band.score.value, 2)
-        notes[name] = rounded(each.row())
+        details[name] = rounded(each.row())
     first = comparison.first.bands
-    notes["sentences_in_bands"] = {band.band.label: band.band.sentences for band in first}
-    return figures, notes
+    details["sentences_in_bands"] = {band.band.label: band.band.sentences for band in first}
+    return figures, details
 
 
 def rounded(row: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -45,8 +45,8 @@ def main() -> None:
         "peak_mib_difference": round(peaks[given.large] - peaks[given.small], 1),
     }
     command = f"python bench/pretrain_memory.py --small {given.small} --large {given.large}"
-    notes = {"steps": given.steps, "peak": "VmHWM of the process, libraries included"}
-    print(figures, write_result("pretrain-memory", figures, command=command, notes=notes))
+    details = {"steps": given.steps, "peak": "VmHWM of the process, libraries included"}
+    print(figures, write_result("pretrain-memory", figures, command=command, details=details))
 
 
 def write_text(path: Path, size: int, *, seed: int) -> None:

@@ -149,8 +149,8 @@ def report(speeds: dict[str, list[float]], given: argparse.Namespace) -> None:
         "python bench/recurrent_speed.py --opennmt PYTHON --eole PYTHON "
         f"--rounds {given.rounds} --updates {given.updates} --layers {given.layers}"
     )
-    notes = {"rounds": speeds, "layers": given.layers, "threads": given.threads}
-    print(f"wrote {write_result('recurrent-speed', figures, command=command, notes=notes)}")
+    details = {"rounds": speeds, "layers": given.layers, "threads": given.threads}
+    print(f"wrote {write_result('recurrent-speed', figures, command=command, details=details)}")
 
 
 def prepare(work: Path) -> None:

@@ -1,4 +1,8 @@
-"""Result files of the benchmarks: figures with the command, commit and machine behind them."""
+"""Result files of the benchmarks: figures with the command, commit and machine behind them.
+
+`details` holds what the benchmark itself recorded besides its figures; `notes` is a list of
+sentences by a person: how a figure was reached, and what to keep in mind when reading it.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,13 @@ def write_result(
     *,
     command: str,
     packages: tuple[str, ...] = (),
-    notes: Mapping[str, object] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> Path:
-    """Write `results/NAME.json`; `notes` may hold what does not fit into numbers."""
+    """Write `results/NAME.json`; the notes of an earlier result of this name are kept.
+
+    Read the notes again after a new measurement: they may speak of the old figures.
+    """
+    notes = read_result(name).get("notes")
     record = {
         "name": name,
         "figures": dict(figures),
@@ -33,7 +41,8 @@ def write_result(
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {"python": platform.python_version()} | versions((*PACKAGES, *packages)),
         "machine": machine(),
-        **({"notes": dict(notes)} if notes else {}),
+        **({"details": dict(details)} if details else {}),
+        **({"notes": notes} if notes else {}),
     }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"

@@ -111,7 +111,7 @@ def main() -> None:
         {name: round(value, 3) for name, value in figures.items()},
         command=" ".join(["python bench/serving.py RUN", *sys.argv[2:]]),
         packages=("fastapi", "starlette", "uvicorn", "ctranslate2"),
-        notes={"engine": translator.engine.name, "title": translator.recipe.title,
+        details={"engine": translator.engine.name, "title": translator.recipe.title,
                "sentences": len(expected), "seconds": given.seconds, "rounds": given.rounds,
                "overload_clients": OVERLOAD_CLIENTS, "overload_queue": OVERLOAD_QUEUE,
                "memory_mb_each_minute": each_minute(memory)},

@@ -113,13 +113,13 @@ def main() -> None:
         command = f"python bench/shakespeare.py --threads {given.threads} --rounds {given.rounds}"
         if given.part == "speed":  # the losses stay as they are on record
             record = read_result("shakespeare")
-            notes = {"losses": {key: record[key] for key in ("command", "commit")}}
-            figures, notes = record["figures"] | figures, record["notes"] | notes
+            details = {"losses": {key: record[key] for key in ("command", "commit")}}
+            figures, details = record["figures"] | figures, record["details"] | details
             command += " --part speed"
         else:
-            notes = {"settings_of_the_better_one": BETTER, "losses_of_seeds": losses}
+            details = {"settings_of_the_better_one": BETTER, "losses_of_seeds": losses}
         rounded = {name: round(value, 4) for name, value in figures.items()}
-        print(write_result("shakespeare", rounded, command=command, notes=notes))
+        print(write_result("shakespeare", rounded, command=command, details=details))
     print(json.dumps(figures, indent=1))
 
 

@@ -243,8 +243,8 @@ def report(found: dict[str, list[Contestant]], given: argparse.Namespace) -> Non
         size: {one.name: [round(speed) for speed in one.speeds] for one in contestants}
         for size, contestants in found.items()
     }
-    notes = {"rounds": rounds, "threads": given.threads}
-    print(f"wrote {write_result('train-speed', figures, command=command, notes=notes)}")
+    details = {"rounds": rounds, "threads": given.threads}
+    print(f"wrote {write_result('train-speed', figures, command=command, details=details)}")
 
 
 if __name__ == "__main__":

@@ -77,17 +77,17 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     pretrained = pretrain(given)
     figures: dict[str, float] = {}
-    notes: dict[str, object] = {
+    details: dict[str, object] = {
         "language_model": LANGUAGE_MODEL,
         "rates_tried": list(RATES),
         "epochs": EPOCHS,
     }
     for task in TASKS:
         for name, share in SHARES.items():
-            figures |= cell(given, pretrained, task, name, share, notes)
+            figures |= cell(given, pretrained, task, name, share, details)
             print(json.dumps(figures), flush=True)
     command = f"python bench/transfer.py --minutes {given.minutes:g} --threads {given.threads}"
-    print(write_result("transfer", figures, command=command, notes=notes))
+    print(write_result("transfer", figures, command=command, details=details))
 
 
 def pretrain(given: argparse.Namespace) -> Path:
@@ -118,7 +118,7 @@ def cell(
     task: str,
     name: str,
     share: float,
-    notes: dict[str, object],
+    details: dict[str, object],
 ) -> dict[str, float]:
     """Return the accuracies of one task with one share of its labels."""
     seeds = range(1, 11 if name == "1" else 6)
@@ -129,7 +129,7 @@ def cell(
             for rate in RATES
         }
         rate = max(tried, key=lambda each: tried[each])
-        notes[f"{task}_{name}_{start}_rate"] = rate
+        details[f"{task}_{name}_{start}_rate"] = rate
         accuracies[start] = [
             measured(given, pretrained, task, share, start, seed=seed, rate=rate)[1]
             for seed in seeds

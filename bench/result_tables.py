@@ -1,0 +1,308 @@
+"""Tables of Markdown, one function for each kind of result file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+NONE = "–"
+TRANSFER = ("scratch", "pretrained", "gain", "gain_low", "gain_high")
+
+Result = Mapping[str, Any]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def rows_of(result: Result, rows: Mapping[str, Sequence[str]], form: str) -> list[list[str]]:
+    """Return a row for each title, with the figures of its keys; what is missing is a dash."""
+    figures = result["figures"]
+    return [
+        [title, *(format(figures[key], form) if key in figures else NONE for key in keys)]
+        for title, keys in rows.items()
+    ]
+
+
+def grammar_en_de(result: Result) -> str:
+    """Return attention against none, by sentence length."""
+    figures, details = result["figures"], result["details"]
+    names = {"plain": "without attention", "attention": "with attention"}
+    head = [f"BLEU after {figures['training_minutes']:g} minutes of training", "all"]
+    rows = [
+        [title, *(f"{x:.1f}" for x in (figures[f"{name}_bleu"], *details[name].values()))]
+        for name, title in names.items()
+    ]
+    made = table([*head, *(f"{band} words" for band in details["attention"])], rows)
+    rate = figures["alignment_error_rate"]
+    return f"{made}\n\nThe attention has an alignment error rate of {rate:.1f} %."
+
+
+def multi30k(result: Result) -> str:
+    """Return BLEU on test 2016."""
+    figures, details = result["figures"], result["details"]
+    texts = {"bleu_tokenised": "lower-cased, tokenised", "bleu_cased_13a": "cased, detokenised"}
+    rows = [
+        [
+            title,
+            f"{figures[key]:.2f}",
+            str(details["published"].get(key, NONE)),
+            f"{sum(details[text]['minutes']):.0f}",
+        ]
+        for (key, title), text in zip(texts.items(), ("tok", "raw"), strict=True)
+    ]
+    return table(["text", "BLEU", "published", "minutes of training"], rows)
+
+
+def model_series(result: Result) -> str:
+    """Return BLEU of the models from no attention to the Transformer, by sentence length."""
+    figures, details = result["figures"], result["details"]
+    bands = [band for band, count in details["sentences_in_bands"].items() if count]
+    names = {
+        "plain": "encoder-decoder without attention",
+        "dot": "dot-product attention",
+        "bilinear": "bilinear attention",
+        "additive": "additive attention",
+        "convolutional": "convolutional encoder",
+        "transformer": "Transformer",
+    }
+    keys = {
+        title: [key for key in figures if re.fullmatch(rf"{name}_bleu(_\d+_\d+)?", key)]
+        for name, title in names.items()
+    }
+    head = [f"BLEU after {figures['training_minutes']:g} minutes of training each", "all"]
+    return table([*head, *(f"{band} words" for band in bands)], rows_of(result, keys, ".1f"))
+
+
+def alignment(result: Result) -> str:
+    """Return alignment error rates."""
+    figures, published = result["figures"], result["details"]["published"]
+    rows = [
+        ["GIZA++, English-French", f"{figures['giza_enfr']:.2f} %", f"{published['enfr']} %"],
+        ["GIZA++, Romanian-English", f"{figures['giza_roen']:.2f} %", f"{published['roen']} %"],
+        ["best head on the built-in corpus", f"{figures['best_head_grammar']:.2f} %", NONE],
+    ]
+    return table(["alignment error rate", "counted by us", "published"], rows)
+
+
+def antecedent(result: Result) -> str:
+    """Return how often a head finds the noun behind a pronoun."""
+    rows = {
+        "best head of the encoder": ("accuracy", "accuracy_contested"),
+        "a random noun": ("random_noun", "random_noun_contested"),
+        "the nearest noun": ("nearest_noun", "nearest_noun_contested"),
+    }
+    head = ["from the pronoun to its noun", "all cases", "more than one noun possible"]
+    return table(head, rows_of(result, rows, ".1%"))
+
+
+def length_extrapolation(result: Result) -> str:
+    """Return the share of tokens copied right, by kind of positions and length."""
+    figures = result["figures"]
+    kinds = dict.fromkeys(re.findall(r"accuracy_(\w+)_\d+", " ".join(figures)))
+    lengths = (10, 20, 25, 30, 40)
+    rows = {f"`{kind}`": [f"accuracy_{kind}_{length}" for length in lengths] for kind in kinds}
+    return table(["`model.positions`", *map(str, lengths)], rows_of(result, rows, ".0%"))
+
+
+def attention_cost(result: Result) -> str:
+    """Return time and memory of kinds of attention, by length."""
+    lengths = (128, 1024, 4096)
+    head = ["", *(f"time, {n} tokens" for n in lengths), *(f"MB, {n} tokens" for n in lengths)]
+    rows = {
+        title: [f"{what}_{name}_{length}" for what in ("time", "mb") for length in lengths]
+        for name, title in {
+            "full": "full, weights kept",
+            "fused": "full, fused kernel",
+            "window": "window",
+            "linear": "linear",
+        }.items()
+    }
+    return table(head, rows_of(result, rows, ".1f"))
+
+
+def cmudict(result: Result) -> str:
+    """Return the error rates of letters to phonemes."""
+    rows = {
+        "`char-lstm`, no attention": ("wer_plain", "per_plain"),
+        "`bahdanau`, attention before the state update": ("wer_bahdanau", "per_bahdanau"),
+        "`luong`, attention after it": ("wer_luong", "per_luong"),
+    }
+    minutes = result["figures"]["training_minutes"]
+    head = [f"after {minutes:g} minutes of training", "words wrong (%)", "phonemes wrong (%)"]
+    return table(head, rows_of(result, rows, ".1f"))
+
+
+def fibonacci(result: Result) -> str:
+    """Return the squared errors over seeds."""
+    names = {"plain": "no attention", "attention": "softmax attention", "lecture": "free weights"}
+    rows = {
+        title: [f"{what}_mse_{name}" for what in ("median", "quartile1", "quartile3")]
+        for name, title in names.items()
+    }
+    rows["repeating the last value"] = ["median_mse_naive", "", ""]
+    head = ["mean squared error", "median", "first quartile", "third quartile"]
+    return table(head, rows_of(result, rows, ".1e"))
+
+
+def shakespeare(result: Result) -> str:
+    """Return the losses of the character models and the speed of their training."""
+    losses = {
+        "validation loss (nats per character)": ["validation_loss"],
+        "validation loss of a better recipe in the same time": ["best_loss_same_time"],
+    }
+    speeds = {
+        "speed of an update, relative to `transformers`": ["speed_ratio_vs_hf"],
+        "the same with bare operations (no modules, no autograd)": ["speed_ratio_vs_hf_bare"],
+    }
+    rows = [*rows_of(result, losses, ".3f"), *rows_of(result, speeds, ".2f")]
+    return table(["`gpt-nano` on Tiny Shakespeare", ""], rows)
+
+
+def transfer(result: Result) -> str:
+    """Return what pre-training was worth, by task and share of the labels."""
+    rows = []
+    for task, title in (("sst2", "SST-2"), ("trec", "TREC")):
+        for share in (100, 10, 1):
+            cells = {name: result["figures"][f"{task}_{share}_{name}"] for name in TRANSFER}
+            low, high = 100 * cells["gain_low"], 100 * cells["gain_high"]
+            gain = f"{100 * cells['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
+            accuracy = [f"{cells[name]:.1%}" for name in ("scratch", "pretrained")]
+            rows.append([f"{title}, {share} % of the labels", *accuracy, gain])
+    head = ["test accuracy", "from scratch", "pre-trained", "gain in points (95 % interval)"]
+    return table(head, rows)
+
+
+def generation(result: Result) -> str:
+    """Return what a cache is worth."""
+    figures = result["figures"]
+    rows = {
+        "without a cache": ["tokens_per_second_without_cache"],
+        f"with cached keys and values ({figures['cache_speedup_512']:.1f} times as fast)": [
+            "tokens_per_second"
+        ],
+    }
+    return table(["512 tokens, the size of GPT-2 small", "tokens/s"], rows_of(result, rows, ".1f"))
+
+
+def pretrain_memory(result: Result) -> str:
+    """Return the peak memory of pre-training on a small and a large corpus."""
+    figures = result["figures"]
+    rows = {
+        f"{figures[f'megabytes_{size}']} MB": [f"peak_mib_{size}"] for size in ("small", "large")
+    }
+    return table(["size of the text", "peak memory (MiB)"], rows_of(result, rows, ".0f"))
+
+
+def graph_accuracy(result: Result) -> str:
+    """Return test accuracies on the standard splits."""
+    figures, published = result["figures"], result["details"]["published"]
+    names = {
+        "cora": "graph attention, Cora",
+        "citeseer": "graph attention, Citeseer",
+        "gcn_cora": "graph convolution, Cora",
+    }
+    rows = [[title, spread(figures, key), published[key]] for key, title in names.items()]
+    return table([f"test accuracy, {figures['seeds']} seeds", "ours", "published"], rows)
+
+
+def spread(figures: Mapping[str, float], key: str) -> str:
+    """Return a mean with its standard deviation."""
+    return f"{figures[f'{key}_mean']:.1f} ± {figures[f'{key}_std']:.1f}"
+
+
+def graph_speed(result: Result) -> str:
+    """Return how much faster an epoch is than in PyTorch Geometric."""
+    rows = {
+        "Cora (bag-of-words features sparse here, dense there)": ["cora_ratio", ""],
+        "Cora, dense features in both": ["cora_dense_ratio", ""],
+        "200,000 nodes, 2 million edges": ["large_ratio", "large_memory_ratio"],
+    }
+    head = ["relative to PyTorch Geometric", "speed of an epoch", "peak memory"]
+    return table(head, rows_of(result, rows, ".2f"))
+
+
+def train_speed(result: Result) -> str:
+    """Return training speed compared with eole, MarianMT and torch.nn.Transformer."""
+    speeds = {
+        f"`transformer-{size}`": [
+            f"{size}_ratio",
+            f"{size}_ratio_same_allocator",
+            f"{size}_memory_ratio",
+            f"{size}_peak_share",
+            f"{size}_peak_share_onednn",
+        ]
+        for size in ("tiny", "base")
+    }
+    head = [
+        "relative to the best peer",
+        "target tokens/s",
+        "the same, peers with our allocator settings",
+        "peak memory",
+        "share of the peak of torch's matrix product",
+        "of oneDNN's",
+    ]
+    return table(head, rows_of(result, speeds, ".2f"))
+
+
+def recurrent_speed(result: Result) -> str:
+    """Return the training speed compared with the faster of OpenNMT-py and eole."""
+    rows = {
+        title: [key, f"{key}_same_allocator"]
+        for key, title in {
+            "like_for_like_ratio": "the same model, with input feeding",
+            "luong_ratio": "`luong`, without input feeding",
+        }.items()
+    }
+    head = ["target tokens/s, relative to the faster peer", "as shipped", "our allocator settings"]
+    return table(head, rows_of(result, rows, ".2f"))
+
+
+def decode_speed(result: Result) -> str:
+    """Return decoding speed compared with CTranslate2 and Hugging Face."""
+    rows = {
+        f"`transformer-{size}`, {title}": [
+            f"{size}_{search}_vs_ctranslate2",
+            f"{size}_{search}_vs_hf",
+            f"{'' if size == 'tiny' else 'base_'}torch_{search}_vs_hf",
+        ]
+        for size in ("tiny", "base")
+        for search, title in (("greedy", "greedy"), ("beam5", "beam 5"))
+    }
+    head = [
+        "sentences/s, text to text",
+        "ours / plain CTranslate2",
+        "ours / Hugging Face `generate`",
+        "our torch engine / `generate`",
+    ]
+    return table(head, rows_of(result, rows, ".2f"))
+
+
+def serving(result: Result) -> str:
+    """Return throughput and latency of the server."""
+    figures = result["figures"]
+    rows = [
+        [
+            str(clients),
+            *(f"{figures[f'{what}_ms_{clients}']:.0f} ms" for what in ("p50", "p95")),
+            f"{figures[f'batching_gain_{clients}']:.2f}",
+        ]
+        for clients in (1, 8, 64)
+    ]
+    return table(["clients", "median latency", "95th percentile", "throughput gain"], rows)
+
+
+def bulk(result: Result) -> str:
+    """Return the peak memory of translating short and long files."""
+    figures = result["figures"]
+    rows = {f"{figures[f'lines_{size}']:,}": [f"peak_mib_{size}"] for size in ("few", "many")}
+    return table(["lines", "peak memory (MiB)"], rows_of(result, rows, ".0f"))
+
+
+def every_figure(result: Result) -> str:
+    """Return all figures of a result as they are."""
+    rows = [[f"`{key}`", f"{value:g}"] for key, value in result["figures"].items()]
+    return table(["figure", "value"], rows)
