@@ -194,6 +194,7 @@ class TranslationRecipe(Recipe):
     }
 
     task: Literal["translate"] = "translate"
+    own_model: bool = Field(False, description="the network was built by a function in Python")
     data: DataSettings = DataSettings()  # type: ignore[call-arg]
     tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
     model: TranslatorSettings = RecurrentSettings()  # type: ignore[call-arg]

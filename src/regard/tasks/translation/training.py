@@ -20,7 +20,6 @@ from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
 from regard.engines.preparation import prepare_patience
-from regard.models.build import build_translator
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.runs.display import Display, SilentDisplay
@@ -43,7 +42,7 @@ from regard.tasks.translation.data import (
     run_tokenizers,
 )
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
@@ -63,9 +62,13 @@ def train_translator(
     run: Run,
     *,
     splits: Splits | None = None,
+    model: BuildTranslator | None = None,
     observers: Sequence[Observer] = (),
 ) -> TrainedTranslator:
-    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one.
+
+    `model` builds the network in place of the recipe's.
+    """
     splits = splits or read_splits(recipe.data)
     settings = recipe.training
     tokenizers = run_tokenizers(run, recipe, splits.train)
@@ -76,8 +79,8 @@ def train_translator(
             "raise it."
         )
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
-    translator = _fresh_translator(recipe, run, *tokenizers)
-    model = translator.model
+    translator = _fresh_translator(recipe, run, *tokenizers, model=model)
+    network = translator.model
     completion = Completion()
     validation = partial(
         validate,
@@ -87,7 +90,7 @@ def train_translator(
         select=settings.select,
     )
     objective = Objective(
-        loss_sum=_loss(model, settings),
+        loss_sum=_loss(network, settings),
         batches_from=_batches(
             recipe, train, _resegmenter(recipe, translator, splits.train, train), completion
         ),
@@ -98,31 +101,34 @@ def train_translator(
     store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
-        model,
+        network,
         objective,
-        _optimisation(recipe, model, completion),
+        _optimisation(recipe, network, completion),
         limits=limits_of(settings),
         store=store,
         observer=Observers([*records, *observers]),
     )
-    return TrainedTranslator(run, load(run.folder))
+    return TrainedTranslator(run, load(run.folder, model=model))
 
 
 def _fresh_translator(
-    recipe: TranslationRecipe, run: Run, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+    recipe: TranslationRecipe,
+    run: Run,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    *,
+    model: BuildTranslator | None,
 ) -> LoadedTranslator:
     """Return a new model, with the weights of the run that it starts from if there is one."""
     settings = recipe.training
     torch.manual_seed(settings.seed)
-    model = build_translator(
-        recipe.model, source_vocab=source_tokenizer.size, target_vocab=target_tokenizer.size
-    )
+    network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
     if settings.start_from is not None and not (run.folder / "checkpoints").exists():
-        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+        load_extended(network, read_tensors(Run.open(Path(settings.start_from)).weights()))
     if settings.freeze:
-        freeze(model, settings.freeze)
+        freeze(network, settings.freeze)
     return LoadedTranslator(
-        model=model,
+        model=network,
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
         recipe=recipe,
@@ -283,19 +289,22 @@ def train(
     title: str = "",
     resume: bool = False,
     data: GivenData | None = None,
+    model: BuildTranslator | None = None,
     display: Display | None = None,
 ) -> TrainedTranslator:
-    """Train a translator, test it and write its report."""
+    """Train a translator, test it and write its report; `model` may build its network."""
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, TranslationRecipe)
     if not resume:
         Run.require_free(out)  # before time is spent on the data
     with display.waiting("Reading the data ..."):
         settings, splits = given_splits(settings, data)
+    if model is not None:
+        settings = settings.model_copy(update={"own_model": True})
     for warning in _warnings(settings, splits):
         display.note(f"Warning: {warning}")
     with training_run(out, settings, resume=resume) as run:
-        return _trained(settings, run, splits, title=title, display=display)
+        return _trained(settings, run, splits, title=title, model=model, display=display)
 
 
 def train_many(
@@ -318,11 +327,17 @@ def train_many(
 
 
 def _trained(
-    recipe: TranslationRecipe, run: Run, splits: Splits, *, title: str, display: Display
+    recipe: TranslationRecipe,
+    run: Run,
+    splits: Splits,
+    *,
+    title: str,
+    display: Display,
+    model: BuildTranslator | None = None,
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.training(limits_of(recipe.training), title=title) as observer:
-        trained = train_translator(recipe, run, splits=splits, observers=[observer])
+        trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     with display.waiting("Testing ..."):
         prepare_for_inference(trained, splits)
         trained = tested(trained, splits.test)
