@@ -38,10 +38,10 @@ def linear(
     bias: Float[Tensor, "output_dim"] | None = None,
 ) -> Float[Tensor, "*places output_dim"]:
     """Return x W^T + b, as torch's `linear` does."""
-    if not _pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
+    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
-        return _by_onednn(inputs, kept, bias)
+        return onednn_product(inputs, kept, bias)
     if inputs.shape[:-1].numel() < FEWEST_ROWS:
         return F.linear(inputs, weight, bias)
     found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
@@ -66,8 +66,8 @@ def product(
 
     It is written into `room` by the library that can.
     """
-    if _pays(left, right):
-        return _by_onednn(left, right)
+    if onednn_pays(left, right):
+        return onednn_product(left, right)
     return torch.mm(left, right, out=room)
 
 
@@ -77,15 +77,15 @@ def add_product(
     right: Float[Tensor, "inner columns"],
 ) -> None:
     """Add the product of two matrices to a sum, as `product` makes it."""
-    if _pays(left, right):
-        total += _by_onednn(left, right)
+    if onednn_pays(left, right):
+        total += onednn_product(left, right)
     else:
         total.addmm_(left, right)
 
 
 def transposed(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
     """Return a transposed matrix that many products have on their right."""
-    return matrix.T.contiguous() if matrix.device.type == "cpu" and _is_faster() else matrix.T
+    return matrix.T.contiguous() if matrix.device.type == "cpu" and prefers_onednn() else matrix.T
 
 
 class _Linear(torch.autograd.Function):
@@ -94,7 +94,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
-        return _by_onednn(inputs, weight.T, bias)
+        return onednn_product(inputs, weight.T, bias)
 
     @staticmethod
     @once_differentiable
@@ -113,10 +113,10 @@ class _Linear(torch.autograd.Function):
         return by_inputs, by_weight, by_bias
 
 
-def _pays(left: Tensor, right: Tensor) -> bool:
+def onednn_pays(left: Tensor, right: Tensor) -> bool:
     """Return whether oneDNN is the faster one here."""
     return (
-        _is_faster()
+        prefers_onednn()
         and left.dtype == right.dtype == torch.float32
         and left.device.type == "cpu"
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
@@ -125,7 +125,7 @@ def _pays(left: Tensor, right: Tensor) -> bool:
 
 
 @cache
-def _is_faster() -> bool:
+def prefers_onednn() -> bool:
     """Return whether this processor is one for oneDNN, which is then told what to keep."""
     if not has_idle_avx512() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
@@ -134,7 +134,7 @@ def _is_faster() -> bool:
     return True
 
 
-def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+def onednn_product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the product, whose right matrix has its rows one after the other.
 
     For any other order oneDNN makes a kernel of megabytes for each number of rows, or is slow.
