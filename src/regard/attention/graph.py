@@ -75,7 +75,7 @@ class NodeLinear(nn.Module):
 
 
 def drop_features(features: Features, dropout: float) -> Features:
-    """Return the features after dropout; zeros of a sparse matrix need no coin."""
+    """Return the features after dropout; the zeros of a sparse matrix need none."""
     if dropout == 0.0:
         return features
     if isinstance(features, SparseFeatures):
@@ -239,11 +239,11 @@ class GraphAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(output_dim))
 
     def forward(self, features: Features, edges: Edges, *, with_weights: bool = False) -> Attended:
-        """Return the context of each node and, if asked for, alpha as [edges, heads]."""
+        """Return the context of each node and, on request, alpha as [edges, heads]."""
         dropout = self.feature_dropout if self.training else 0.0
         features = drop_features(features, dropout)
         parts = [self._heads(project(features)) for project in self.project]
-        # One, two or three projections: what a score does not tell apart is the same tensor.
+        # With fewer than three projections, some of queries, keys and values are the same tensor.
         queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
         scores = self.score(queries, keys, edges)
         context, weights = attend_edges(
