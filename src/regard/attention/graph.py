@@ -107,6 +107,7 @@ class EdgeScore(nn.Module):
 
     def __init__(self, *, heads: int, head_dim: int):
         super().__init__()
+        self.heads, self.head_dim = heads, head_dim
 
     def forward(
         self,
@@ -216,9 +217,7 @@ class GraphAttention(nn.Module):
         self,
         *,
         input_dim: int,
-        head_dim: int,
-        heads: int,
-        score: str = "additive",
+        score: EdgeScore,
         concatenate: bool = True,
         feature_dropout: float = 0.0,
         attention_dropout: float = 0.0,
@@ -226,13 +225,14 @@ class GraphAttention(nn.Module):
         projection_bias: bool = False,
     ):
         super().__init__()
+        heads, head_dim = score.heads, score.head_dim
         self.heads, self.head_dim = heads, head_dim
         self.concatenate = concatenate
         self.feature_dropout, self.attention_dropout = feature_dropout, attention_dropout
-        self.score = EDGE_SCORES[score](heads=heads, head_dim=head_dim)
+        self.score = score
         self.project = nn.ModuleList(
             NodeLinear(input_dim, heads * head_dim, bias=projection_bias, fan_out=head_dim)
-            for _ in range(self.score.projections)
+            for _ in range(score.projections)
         )
         output_dim = heads * head_dim if concatenate else head_dim
         self.residual = NodeLinear(input_dim, output_dim, bias=False) if residual else None

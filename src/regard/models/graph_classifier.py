@@ -142,12 +142,12 @@ def build_graph_classifier(
 def _attention(
     settings: GraphModelSettings, input_dim: int, output_dim: int, *, last: bool
 ) -> nn.Module:
-    heads = settings.output_heads if last else settings.heads
     return GraphAttention(
         input_dim=input_dim,
-        head_dim=output_dim if last else settings.head_dim,
-        heads=heads,
-        score=settings.score,
+        score=EDGE_SCORES[settings.score](
+            heads=settings.output_heads if last else settings.heads,
+            head_dim=output_dim if last else settings.head_dim,
+        ),
         concatenate=not last,
         feature_dropout=settings.dropout,
         attention_dropout=settings.attention_dropout,
