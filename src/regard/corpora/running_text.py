@@ -27,26 +27,38 @@ class TextMeasure:
 
 
 def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
-    """Yield the text of these files, one after the other, in chunks of whole lines.
+    """Yield the text of these files, one after the other, in chunks of whole lines."""
+
+    def lines() -> Iterator[str]:
+        for path in paths:
+            empty = True
+            for line in stream_lines(path, expected=EXPECTED):
+                empty = False
+                yield line
+            if empty:
+                raise DataError(
+                    "the file is empty", path=path, remedy=f"It should hold {EXPECTED}."
+                )
+
+    return line_chunks(lines(), size=size)
+
+
+def line_chunks(lines: Iterable[str], *, size: int = CHUNK) -> Iterator[str]:
+    """Yield lines, given without their ends, in chunks.
 
     Every line ends in a newline, also the last. A chunk ends where the next line begins with a
     character that is not white, if one comes soon: no tokenizer joins what stands around there, so
     the chunks give the same tokens as the whole.
     """
-    lines: list[str] = []
+    chunk: list[str] = []
     length = 0
-    for path in paths:
-        empty = True
-        for line in stream_lines(path, expected=EXPECTED):
-            empty = False
-            if length >= size and (line[:1].strip() or length >= 2 * size):
-                yield "".join(lines)
-                lines, length = [], 0
-            lines.append(line + "\n")
-            length += len(line) + 1
-        if empty:
-            raise DataError("the file is empty", path=path, remedy=f"It should hold {EXPECTED}.")
-    yield "".join(lines)
+    for line in lines:
+        if length >= size and (line[:1].strip() or length >= 2 * size):
+            yield "".join(chunk)
+            chunk, length = [], 0
+        chunk.append(line + "\n")
+        length += len(line) + 1
+    yield "".join(chunk)
 
 
 def measure(chunks: Iterable[str]) -> TextMeasure:
