@@ -60,7 +60,7 @@ def translate(
     from regard.cli.translate_files import FileOptions, translate_input
     from regard.cli.translate_model import ready_model, translate_text
     from regard.corpora.formats.document import Languages
-    from regard.tasks.translation.constraints import Terminology, read_terms
+    from regard.tasks.translation.constraints import TranslationConstraints, read_terms
 
     if text is not None and source is not None:
         raise SettingsError("Give either TEXT or --input, not both.")
@@ -84,7 +84,7 @@ def translate(
     model = ready_model(
         run,
         changes,
-        wishes=Terminology(
+        constraints=TranslationConstraints(
             prefix=prefix,
             required=tuple(must or ()),
             forbidden=tuple(must_not or ()),

@@ -13,7 +13,7 @@ from regard.cli.options import as_json, print_json
 from regard.cli.translate_options import EngineChoice, QuantizationChoice
 from regard.engines.choice import PlannedSearch, choose_engine
 from regard.scoring.alignment import format_links
-from regard.tasks.translation.constraints import Terminology
+from regard.tasks.translation.constraints import TranslationConstraints
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
 
@@ -27,7 +27,7 @@ class ReadyModel:
     changes: dict[str, Any]
     n_best: int
     quantization: str | None
-    wishes: Terminology
+    constraints: TranslationConstraints
 
     @property
     def attends(self) -> bool:
@@ -45,7 +45,11 @@ class ReadyModel:
                 n_best=self.n_best,
                 attention=attention,
                 scores=scores or self.n_best > 1,
-                constraints=[self.wishes.of(text) for text in texts] if self.wishes else None,
+                constraints=(
+                    [self.constraints.for_sentence(text) for text in texts]
+                    if self.constraints
+                    else None
+                ),
                 **self.changes,
             )
 
@@ -60,7 +64,7 @@ class ReadyModel:
             "version": __version__,
             "model": run_fingerprint(self.run),
             "search": {**self.changes, "n_best": self.n_best, "quantization": self.quantization},
-            "wishes": self.wishes.to_dict(),
+            "constraints": self.constraints.to_dict(),
         }
 
 
@@ -68,7 +72,7 @@ def ready_model(
     run: Path,
     changes: dict[str, Any],
     *,
-    wishes: Terminology,
+    constraints: TranslationConstraints,
     n_best: int,
     engine: EngineChoice,
     quantization: QuantizationChoice | None,
@@ -84,14 +88,14 @@ def ready_model(
     settings = model.decoding(n_best=n_best, **changes)
     model.engine = choose_engine(
         model,
-        PlannedSearch(settings, constrained=bool(wishes), short=not measure),
+        PlannedSearch(settings, constrained=bool(constraints), short=not measure),
         folder=run,
         engine=engine.value,
         threads=threads,
         quantization=quantization.value if quantization else None,
         report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
     )
-    return ReadyModel(run, model, changes, n_best, quantization and quantization.value, wishes)
+    return ReadyModel(run, model, changes, n_best, quantization and quantization.value, constraints)
 
 
 def translate_text(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
 from regard.batching.batch import padded
-from regard.decoding.constraints.batch import Constrained
+from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.greedy import follow_paths
 from regard.decoding.rules import Rules
 from regard.decoding.search import LengthPenalty
@@ -41,7 +41,7 @@ def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[st
         vocab = translator.target_tokenizer.size
         # What must come somewhere is found by the wider search that follows.
         asked = replace(task.constraints, required=())
-        constrained = Constrained([asked], limits=limits, vocab=vocab)
+        constrained = BatchConstraints([asked], limits=limits, vocab=vocab)
     written: list[int] = []
 
     def pick(values: Tensor, numbers: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def write_greedily(translator: LoadedTranslator, task: Task, heard: Callable[[st
         translator.model,
         source,
         mask,
-        rules=Rules(limits=limits, constrained=constrained),
+        rules=Rules(limits=limits, constraints=constrained),
         pick=pick,
         penalty=LengthPenalty(),
     )
