@@ -41,7 +41,7 @@ def test_no_text_is_read_as_a_special_token() -> None:
 def test_too_small_a_size_names_the_least() -> None:
     with pytest.raises(SettingsError, match=r"of 4 entries .* must be at least 5"):
         Vocabulary.from_counts({"a": 1}, size=4)
-    with pytest.raises(SettingsError, match="ask for at least 7"):
+    with pytest.raises(SettingsError, match="must be at least 7"):
         Vocabulary.from_counts({"a": 1}, size=6, always=("x", "y"))
 
 
