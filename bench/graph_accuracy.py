@@ -1,4 +1,4 @@
-"""Accuracy of graph attention on Cora and Citeseer (standard split), with graph convolution beside.
+"""Accuracy of graph attention and graph convolution on Cora and Citeseer (standard split).
 
 Models are chosen on the validation nodes only; the figures are of the test nodes. Usage:
 

@@ -1,12 +1,12 @@
-"""The server under load: gathered batches beside one request at a time, and minutes of overload.
+"""The server under load: with and without batching of requests, and under overload.
 
     python bench/serving.py RUN [--seconds 10] [--rounds 3] [--overload-minutes 10]
 
 RUN is a trained Transformer-tiny; the sentences are those of its test part. Two servers in
-processes of their own, one that gathers and one that does not, are asked over loopback by 1, 8 and
-64 clients in turn; each round asks both, so that they meet the same moods of the machine. Then a
-server with a short queue is asked by far more clients than it can serve, while its memory is
-watched. Every answer is compared with the offline translation. Writes results/serving.json.
+processes of their own, one with batching and one without, are asked over loopback by 1, 8 and 64
+clients in turn; each round asks both, so that changes of load affect both. Then far more clients
+than it can serve ask a server with a short queue, while its memory is measured. Every
+answer is compared with the offline translation. Writes results/serving.json.
 """
 
 from __future__ import annotations
