@@ -6,7 +6,7 @@ Trains a small Transformer on sentences of the grammar, half of them with a pron
 the adjective tells ("... because it was too tired / too wide"). Nothing but the German translation
 (er, sie or es) teaches it the noun. On validation sentences the encoder head is chosen whose most
 attended word from the pronoun is most often the gold antecedent; the share on test sentences goes
-to results/antecedent.json, beside what guessing would give. A stopped training is continued, or
+to results/antecedent.json, with what guessing would give. A stopped training is continued, or
 with --test-only taken as it is.
 """
 

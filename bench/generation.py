@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def with_cache(model: LanguageModel[Any], count: int) -> tuple[float, list[int]]:
-    """Return the seconds that so many tokens take, and the tokens after the prompt."""
+    """Return the seconds that `count` tokens take, and the tokens after the prompt."""
     began = time.perf_counter()
     drawn = [
         one.token

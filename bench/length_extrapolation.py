@@ -122,7 +122,7 @@ def train(kind: str, folder: Path, *, longest: int, changes: list[str]) -> Loade
 
 
 def copies(longest: int) -> Splits:
-    """Return sequences of up to so many tokens, each with itself as its translation."""
+    """Return sequences of up to `longest` tokens, each with itself as its translation."""
     random = Random(1)
 
     def drawn(size: int) -> list[SentencePair]:
@@ -133,7 +133,7 @@ def copies(longest: int) -> Splits:
 
 
 def sequence(random: Random, length: int) -> str:
-    """Return so many random tokens."""
+    """Return `length` random tokens."""
     return " ".join(random.choices(TOKENS, k=length))
 
 

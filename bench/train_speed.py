@@ -60,7 +60,7 @@ class Contestant:
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
-        """Let it make so many updates; return its target tokens a second."""
+        """Let it make updates; return its target tokens a second."""
         if self.process.stdin is None or self.process.stdout is None:
             raise SystemExit(f"{self.name} has no pipes")
         self.process.stdin.write(f"go {batches}\n")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.app import main
 from regard.api import baseline_name
+from regard.cli.app import main
 from regard.studies.compare import compare
 from regard.studies.model_series import ENTRIES
 
