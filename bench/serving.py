@@ -5,8 +5,9 @@
 RUN is a trained Transformer-tiny; the sentences are those of its test part. Two servers in
 processes of their own, one that batches requests and one that does not, are asked over loopback
 by 1, 8 and 64 clients in turn; each round asks both, so that they meet the same load of the
-machine. Then a server with a short queue is asked by far more clients than it can serve, while its memory is
-watched. Every answer is compared with the offline translation. Writes results/serving.json.
+machine. Then a server with a short queue is asked by far more clients than it can serve, while its
+memory is watched. Every answer is compared with the offline translation.
+Writes results/serving.json.
 """
 
 from __future__ import annotations
