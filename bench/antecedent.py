@@ -30,7 +30,7 @@ from regard.corpora.grammar.choices import Selection
 from regard.corpora.grammar.generate import Split, Words
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.parallel import SentencePair
-from regard.pictures.arcs import Gaze, draw_arcs
+from regard.pictures.arcs import WordAttention, draw_arcs
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
 from regard.settings.recipe import expect
@@ -224,7 +224,7 @@ def most_frequent(found: Sequence[Case]) -> float:
     return counts.most_common(1)[0][1] / len(found)
 
 
-def gaze(model: LoadedTranslator, text: str, layer: int, head: int) -> Gaze:
+def gaze(model: LoadedTranslator, text: str, layer: int, head: int) -> WordAttention:
     """Return what a head sees from the pronoun of a sentence."""
     words = text.split()
     translation = model.translate(text)
@@ -235,7 +235,7 @@ def gaze(model: LoadedTranslator, text: str, layer: int, head: int) -> Gaze:
     maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
     place = words.index("it")
     weights = maps.encoder[layer, 0, head, place, :-1].numpy()
-    return Gaze(words, place, weights, note=translation.text)
+    return WordAttention(words, place, weights, note=translation.text)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
-from regard.pictures.studies import Panel, draw_by_length
+from regard.pictures.studies import LengthPanel, draw_by_length
 from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "attention-cost.png"
@@ -66,8 +66,10 @@ def main() -> None:
     )
     draw_by_length(
         [
-            Panel(label=f"time (full at {LENGTHS[0]} = 1)", curves=named(ratios), powers=True),
-            Panel(label="memory for the way back, MB", curves=named(megabytes), powers=True),
+            LengthPanel(
+                label=f"time (full at {LENGTHS[0]} = 1)", curves=named(ratios), powers=True
+            ),
+            LengthPanel(label="memory for the way back, MB", curves=named(megabytes), powers=True),
         ],
         PICTURE,
     )

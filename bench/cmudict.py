@@ -22,7 +22,7 @@ from rich.console import Console
 from regard.corpora.parallel import SentencePair
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
-from regard.scoring.error_rate import sequence_error_rate, symbol_error_rate
+from regard.scoring.error_rate import sequence_error_rate, token_error_rate
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.translation.data import Splits
@@ -143,7 +143,7 @@ def test(trained: TrainedTranslator, words: Dictionary, chosen: list[str]) -> di
         found = trained.model.translate(chosen, beam=beam, attention=False)
         outputs = [translation.text for translation in found]
         rates[f"wer{label}"] = round(sequence_error_rate(outputs, references).value, 2)
-        rates[f"per{label}"] = round(symbol_error_rate(outputs, references).value, 2)
+        rates[f"per{label}"] = round(token_error_rate(outputs, references).value, 2)
     return rates
 
 

@@ -38,7 +38,7 @@ from regard.corpora.lines import read_lines
 from regard.engines.choice import choose_engine, layouts
 from regard.engines.ctranslate2_engine import CTranslate2Engine
 from regard.engines.engine import Engine
-from regard.engines.preparation import converted
+from regard.engines.preparation import converted, prepare_patience
 from regard.engines.torch_engine import TorchEngine
 from regard.models.build import build_translator
 from regard.scoring.bleu import corpus_bleu
@@ -48,7 +48,6 @@ from regard.tasks.translation.data import read_valid
 from regard.tasks.translation.export import export_ctranslate2
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.tasks.translation.training import prepare_fast_search
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -81,8 +80,9 @@ def main() -> None:
     figures: dict[str, float] = {}
     details: dict[str, object] = {}
     tiny = load(given.tiny)
-    if wait := prepare_fast_search(tiny, given.tiny, read_valid(tiny.recipe.data)):
-        details["tiny_wait"] = asdict(wait)
+    valid = [pair.source for pair in read_valid(tiny.recipe.data)]
+    if patience := prepare_patience(tiny, given.tiny, valid):
+        details["tiny_patience"] = asdict(patience)
     if given.only != "base":
         for name, beam in SEARCHES.items():
             found = measured(tiny, given.tiny, source, Search(beam), rounds=given.rounds)

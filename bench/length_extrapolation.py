@@ -19,7 +19,7 @@ from typing import get_args
 from rich.console import Console
 
 from regard.corpora.parallel import SentencePair
-from regard.pictures.studies import Panel, draw_by_length
+from regard.pictures.studies import LengthPanel, draw_by_length
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
 from regard.settings.models import TransformerSettings
@@ -105,7 +105,7 @@ def report(found: dict[str, dict[int, Shares]], *, longest: int, command: str) -
         for kind, each in found.items()
     }
     draw_by_length(
-        [Panel(label="tokens copied right, %", curves=percent, top=100.0)],
+        [LengthPanel(label="tokens copied right, %", curves=percent, top=100.0)],
         PICTURE,
         mark=(longest, "longest in training"),
     )

@@ -28,7 +28,7 @@ from rich.console import Console
 
 from regard.cli.compare import length_table, score_table
 from regard.corpora.lines import read_lines
-from regard.pictures.curves import draw_sure_curves
+from regard.pictures.curves import draw_interval_curves
 from regard.runs.display import ConsoleDisplay, waiting
 from regard.studies.compare import Comparison, compare
 from regard.studies.comparison_report import write_comparison
@@ -75,7 +75,9 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if given.set:
         return
-    draw_sure_curves(comparison.bands(), PICTURES / f"model-series-{given.corpus}.png", title=title)
+    draw_interval_curves(
+        comparison.bands(), PICTURES / f"model-series-{given.corpus}.png", title=title
+    )
     first = next(iter(recipes.values()))
     minutes = first.training.minutes or 0.0
     details |= {

@@ -172,7 +172,7 @@ def train_own(given: argparse.Namespace) -> None:
     import torch
 
     from regard.batching.batch import Example
-    from regard.batching.order import BatchOrder, Position, iterate
+    from regard.batching.order import BatchOrder, BatchPosition, iterate
     from regard.compute.device import keep_memory
     from regard.models.build import build_translator
     from regard.settings.models import RecurrentSettings
@@ -198,7 +198,7 @@ def train_own(given: argparse.Namespace) -> None:
         model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=True
     )
     order = BatchOrder([e.lengths for e in examples], token_budget=2 * SIDE_TOKENS, seed=1)
-    batches = iterate(order, examples, Position(epoch=0, batch=0))
+    batches = iterate(order, examples, BatchPosition(epoch=0, batch=0))
     learn = partial(
         update,
         add_gradient=partial(add_gradient, partial(batch_loss, model, smoothing=0.0)),

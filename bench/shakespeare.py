@@ -33,7 +33,7 @@ from torch.testing import assert_close
 
 from bare_gpt import bare_gradient
 from regard.batching.batch import split_rows
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
 from regard.compute.device import keep_memory
 from regard.models.inspection import parameter_count
@@ -64,7 +64,7 @@ BETTER = [
     "model.feed_forward=344",
     "training.learning_rate=0.004",
     "training.lowest_rate=0.01",
-    "training.second_beta=0.98",
+    "training.beta2=0.98",
     "training.steps=1000000",
     "training.validate_every=1000000",
     "training.checkpoint_every=1000",
@@ -186,7 +186,7 @@ def own_piece(folder: Path, *, bare: bool) -> list[float]:
         len(data.train), context=recipe.model.context, batch_size=settings.batch_size, seed=1
     )
     times = []
-    batches = iterate_stream(data.train, order, start=Position())
+    batches = iterate_stream(data.train, order, start=BatchPosition())
     sharing = Sharing(settings.processes, split_rows)
     with gradients(partial(next_token_loss, model), parameters, sharing) as add_gradient:
         if bare:

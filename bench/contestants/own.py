@@ -15,7 +15,7 @@ from pieces import read_pairs
 from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY, serve
 
 from regard.batching.batch import Batch, Example
-from regard.batching.order import BatchOrder, Position, iterate
+from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import keep_memory
 from regard.compute.processes import processes_for
 from regard.models.build import build_translator
@@ -46,7 +46,7 @@ def updates(work: Path, size: str) -> Iterator[int]:
         optimizer=optimizer,
         clip=CLIP,
     )
-    batches = iterate(order, examples, Position(epoch=0, batch=0))
+    batches = iterate(order, examples, BatchPosition(epoch=0, batch=0))
     loss_sum = partial(batch_loss, model, smoothing=0.0)
     processes = processes_for(model, wanted=None, tokens=2 * SIDE_TOKENS)
     with gradients(loss_sum, parameters, Sharing(processes, Batch.split)) as add_gradient:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.batching.order import BatchOrder, Position, iterate_rows
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.stream import AnswerIds, answer_ids, collate_answers
 
 IDS = st.lists(st.integers(1, 9), min_size=1, max_size=9)
@@ -35,7 +35,7 @@ def test_padding_is_counted() -> None:
 
 def test_batches_without_end_resume_exactly() -> None:
     order = BatchOrder([(2, 0)] * 7, token_budget=4, seed=1)
-    whole = list(islice(iterate_rows(order, list, start=Position()), 11))
+    whole = list(islice(iterate_rows(order, list, start=BatchPosition()), 11))
     for place in (0, 2, 3, 6):
         resumed = list(islice(iterate_rows(order, list, start=whole[place][0]), 3))
         assert resumed == whole[place + 1 : place + 4]

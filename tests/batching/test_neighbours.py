@@ -8,7 +8,7 @@ import torch
 from regard.attention.edges import Edges
 from regard.attention.graph import GraphInput, SparseFeatures, dense
 from regard.batching.neighbours import NodeBatch, iterate_nodes, sample_batch
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 
 NODES, FEATURES = 30, 6
 
@@ -62,9 +62,9 @@ def test_no_node_hears_from_more_neighbours_than_asked_for() -> None:
 def test_batches_cover_each_node_once_an_epoch_and_resume_exactly() -> None:
     whole = everything()
     options = {"batch_nodes": 4, "neighbours": 2, "hops": 1, "seed": 5}
-    steps = list(islice(iterate_nodes(whole, start=Position(), **options), 8))  # type: ignore[arg-type]
+    steps = list(islice(iterate_nodes(whole, start=BatchPosition(), **options), 8))  # type: ignore[arg-type]
     assert [batch.target_tokens for _, batch in steps] == [4, 4, 4, 3] * 2
-    assert steps[3][0] == Position(1, 0)
+    assert steps[3][0] == BatchPosition(1, 0)
     resumed = iterate_nodes(whole, start=steps[4][0], **options)  # type: ignore[arg-type]
     _, again = next(resumed)
     assert torch.equal(again.graph.edges.source, steps[5][1].graph.edges.source)
@@ -74,7 +74,9 @@ def test_batches_cover_each_node_once_an_epoch_and_resume_exactly() -> None:
 def test_without_a_batch_size_every_batch_is_everything() -> None:
     whole = everything()
     steps = islice(
-        iterate_nodes(whole, batch_nodes=None, neighbours=1, hops=1, seed=1, start=Position(2, 0)),
+        iterate_nodes(
+            whole, batch_nodes=None, neighbours=1, hops=1, seed=1, start=BatchPosition(2, 0)
+        ),
         2,
     )
     assert [(position.epoch, batch is whole) for position, batch in steps] == [(3, True), (4, True)]

@@ -22,8 +22,8 @@ from regard.batching.batch import Example
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import (
     BatchOrder,
+    BatchPosition,
     Epoch,
-    Position,
     endless,
     iterate,
     iterate_rows,
@@ -149,9 +149,9 @@ def small_order() -> BatchOrder:
 def test_a_resumed_iteration_continues_exactly() -> None:
     order = small_order()
     per_epoch = len(order.batches(0))
-    through = list(islice(iterate(order, EXAMPLES, Position()), 3 * per_epoch))
+    through = list(islice(iterate(order, EXAMPLES, BatchPosition()), 3 * per_epoch))
     for stop in range(len(through) - 1):
-        stored = Position(**json.loads(json.dumps(asdict(through[stop][0]))))
+        stored = BatchPosition(**json.loads(json.dumps(asdict(through[stop][0]))))
         position, batch = next(iterate(small_order(), EXAMPLES, stored))
         assert position == through[stop + 1][0]
         assert torch.equal(batch.target_output, through[stop + 1][1].target_output)
@@ -161,11 +161,13 @@ def test_a_resumed_iteration_continues_exactly() -> None:
 def test_the_position_after_the_last_batch_is_the_next_epoch() -> None:
     order = small_order()
     per_epoch = len(order.batches(0))
-    after = [position for position, _ in islice(iterate(order, EXAMPLES, Position()), per_epoch)]
-    assert after[0] == Position(0, 1)
-    assert after[-1] == Position(1, 0)
-    first = next(iterate(order, EXAMPLES, Position(1, 0)))
-    same = next(iterate(order, EXAMPLES, Position(0, per_epoch)))
+    after = [
+        position for position, _ in islice(iterate(order, EXAMPLES, BatchPosition()), per_epoch)
+    ]
+    assert after[0] == BatchPosition(0, 1)
+    assert after[-1] == BatchPosition(1, 0)
+    first = next(iterate(order, EXAMPLES, BatchPosition(1, 0)))
+    same = next(iterate(order, EXAMPLES, BatchPosition(0, per_epoch)))
     assert torch.equal(first[1].source, same[1].source)
 
 
@@ -173,15 +175,15 @@ WINDOWS = WindowBatch(torch.zeros(9, 2), torch.zeros(9, 1))
 NODES = NodeBatch(GraphInput(torch.zeros(4, 1), *no_edges()), torch.arange(4), torch.arange(4))
 
 
-def windows_from(start: Position) -> Iterator[Any]:
+def windows_from(start: BatchPosition) -> Iterator[Any]:
     return iterate_windows(WINDOWS, batch_size=4, seed=1, start=start)
 
 
-def nodes_from(start: Position, batch_nodes: int | None = 2) -> Iterator[Any]:
+def nodes_from(start: BatchPosition, batch_nodes: int | None = 2) -> Iterator[Any]:
     return iterate_nodes(NODES, batch_nodes=batch_nodes, neighbours=1, hops=1, seed=1, start=start)
 
 
-def stream_from(start: Position) -> Iterator[Any]:
+def stream_from(start: BatchPosition) -> Iterator[Any]:
     order = WindowOrder(40, context=6, batch_size=4, seed=1)
     return iterate_stream(TokenFile(Path("none"), 40, 40, 40, 2, ""), order, start=start)
 
@@ -206,13 +208,13 @@ def same_again(epoch: int, first: int, batches: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (Position(1, 99), r"batch 99 of epoch 1, which has \d+ .* train into another folder"),
-        (Position(0, -1), r"batch -1 of epoch 0: the checkpoint is damaged. Delete it"),
-        (Position(-1, 0), r"batch 0 of epoch -1: the checkpoint is damaged. Delete it"),
+        (BatchPosition(1, 99), r"batch 99 of epoch 1, which has \d+ .* train into another folder"),
+        (BatchPosition(0, -1), r"batch -1 of epoch 0: the checkpoint is damaged. Delete it"),
+        (BatchPosition(-1, 0), r"batch 0 of epoch -1: the checkpoint is damaged. Delete it"),
     ],
 )
 def test_a_position_that_the_data_does_not_have_is_refused(
-    way: Any, place: Position, message: str
+    way: Any, place: BatchPosition, message: str
 ) -> None:
     with pytest.raises(RunError, match=f"cannot continue at {message}"):
         next(way(place))
@@ -224,7 +226,13 @@ def test_an_epoch_asks_for_each_batch_once_and_in_order() -> None:
     def epoch_of(number: int) -> Epoch[int]:
         return Epoch(number + 1, lambda batch: asked.append((number, batch)) or batch)
 
-    places = [position for position, _ in islice(endless(epoch_of, start=Position(1, 1)), 5)]
+    places = [position for position, _ in islice(endless(epoch_of, start=BatchPosition(1, 1)), 5)]
     assert asked == [(1, 1), (2, 0), (2, 1), (2, 2), (3, 0)]
-    wanted = [Position(2, 0), Position(2, 1), Position(2, 2), Position(3, 0), Position(3, 1)]
+    wanted = [
+        BatchPosition(2, 0),
+        BatchPosition(2, 1),
+        BatchPosition(2, 2),
+        BatchPosition(3, 0),
+        BatchPosition(3, 1),
+    ]
     assert places == wanted

@@ -10,7 +10,7 @@ import pytest
 
 from regard.batching.augmentation import Resegmenter
 from regard.batching.batch import encode_pairs
-from regard.batching.order import TOGETHER, BatchOrder, Position, iterate
+from regard.batching.order import TOGETHER, BatchOrder, BatchPosition, iterate
 from regard.corpora.parallel import SentencePair
 from regard.text.sentencepiece import SPACE_MARK, SentencePieceTokenizer
 
@@ -39,14 +39,16 @@ def test_batches_are_drawn_anew_and_again_alike(tokenizer: SentencePieceTokenize
     order = BatchOrder([e.lengths for e in examples], token_budget=400, seed=1)
     count = len(order.batches(0))
     assert count > TOGETHER + 2
-    through = list(islice(iterate(order, examples, Position(), redraw=redraw), 2 * count))
+    through = list(islice(iterate(order, examples, BatchPosition(), redraw=redraw), 2 * count))
     for stop in (0, TOGETHER - 2, TOGETHER - 1, TOGETHER, count - 2, count - 1):
         position, again = next(iterate(order, examples, through[stop][0], redraw=redraw))
         assert position == through[stop + 1][0]
         assert again.source.equal(through[stop + 1][1].source)
         assert again.target_output.equal(through[stop + 1][1].target_output)
-    plain = iterate(order, examples, Position())
-    half = iterate(order, examples, Position(), redraw=redraw, redraws=iter([True, False]).__next__)
+    plain = iterate(order, examples, BatchPosition())
+    half = iterate(
+        order, examples, BatchPosition(), redraw=redraw, redraws=iter([True, False]).__next__
+    )
     assert next(half)[1].source.equal(through[0][1].source)
     next(plain)
     assert next(half)[1].source.equal(next(plain)[1].source)

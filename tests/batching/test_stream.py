@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RunError
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 from regard.batching.stream import WindowOrder, all_windows, iterate_stream, permuted
 from regard.corpora.running_text import TokenFile, write_tokens
 
@@ -52,7 +52,7 @@ def test_the_windows_of_an_epoch_lie_side_by_side(
 
 def test_a_stream_resumes_exactly(numbers: TokenFile) -> None:
     order = WindowOrder(len(numbers), context=6, batch_size=4, seed=1)
-    whole = list(islice(iterate_stream(numbers, order, start=Position()), 12))
+    whole = list(islice(iterate_stream(numbers, order, start=BatchPosition()), 12))
     for index in (0, 3, 7):
         resumed = list(islice(iterate_stream(numbers, order, start=whole[index][0]), 4))
         for (after, batch), (place, expected) in zip(resumed, whole[index + 1 :], strict=False):
@@ -63,7 +63,7 @@ def test_a_stream_resumes_exactly(numbers: TokenFile) -> None:
 
 def test_each_symbol_is_followed_by_the_next(numbers: TokenFile) -> None:
     order = WindowOrder(len(numbers), context=6, batch_size=4, seed=1)
-    _, batch = next(iterate_stream(numbers, order, start=Position()))
+    _, batch = next(iterate_stream(numbers, order, start=BatchPosition()))
     assert batch.expected.equal(batch.tokens + 1)
     assert (batch.target_tokens, batch.padding_share) == (24, 0.0)
     assert batch.mask.all()
@@ -79,8 +79,8 @@ def test_validation_predicts_every_symbol_but_the_first_once(
 
 
 def test_what_does_not_fit(numbers: TokenFile) -> None:
-    with pytest.raises(ValueError, match="5 symbols have no window of 5"):
+    with pytest.raises(ValueError, match="5 tokens have no window of 5"):
         WindowOrder(5, context=5, batch_size=1, seed=1)
     order = WindowOrder(len(numbers), context=6, batch_size=4, seed=1)
     with pytest.raises(RunError, match="cannot continue at batch 99 of epoch 0"):
-        next(iterate_stream(numbers, order, start=Position(0, 99)))
+        next(iterate_stream(numbers, order, start=BatchPosition(0, 99)))

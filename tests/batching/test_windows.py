@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 from regard.batching.windows import WindowBatch, iterate_windows
 
 
@@ -24,11 +24,13 @@ def test_an_epoch_holds_every_window_once_and_can_be_resumed(
     batches = -(-count // size)
     source = windows(count)
     whole = list(
-        islice(iterate_windows(source, batch_size=size, seed=seed, start=Position()), 2 * batches)
+        islice(
+            iterate_windows(source, batch_size=size, seed=seed, start=BatchPosition()), 2 * batches
+        )
     )
     first_epoch = torch.cat([batch.inputs[:, 0] for _, batch in whole[:batches]])
     assert sorted(first_epoch.tolist()) == list(range(count))
-    assert whole[batches - 1][0] == Position(1, 0)
+    assert whole[batches - 1][0] == BatchPosition(1, 0)
     assert all(len(batch.inputs) <= size for _, batch in whole)
     where = len(whole) // 2
     rest = iterate_windows(source, batch_size=size, seed=seed, start=whole[where - 1][0])

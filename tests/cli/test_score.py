@@ -87,4 +87,4 @@ def test_mistakes_with_alignments_are_named(
     source = ["--source", toy_corpus / "test.src"]
     assert "leave out --source" in refuse("score", *files, "--align", *source)
     both = ["--align", "--reverse", alignments["reverse"], "--symmetrise", "grow"]
-    assert "'grow' is no way to symmetrise" in refuse("score", *files, *both)
+    assert "unknown way to symmetrise alignments 'grow'" in refuse("score", *files, *both)

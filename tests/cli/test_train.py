@@ -85,7 +85,7 @@ def test_a_transformer_is_made_ready_for_the_fast_engine(
     settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2", many]
     out = tmp_path / "run"
     run("train", "transformer-tiny", *options(settings), "--out", out)
-    (measured,) = json.loads((out / "engines" / "waits.json").read_text("utf-8")).values()
+    (measured,) = json.loads((out / "engines" / "patience.json").read_text("utf-8")).values()
     assert measured["sentences"] == 600
 
 

@@ -226,7 +226,7 @@ def test_words_that_are_asked_for(run: Any, refuse: Any, toy_run: Path, tmp_path
     assert "LADAB" not in run("translate", toy_run, TEXT, "--must-not", "LADAB").out
     assert "MATAB" in run("translate", toy_run, TEXT, "--must", "MATAB").out
     message = refuse("translate", toy_run, TEXT, "--must", "MATAB", "--engine", "ctranslate2")
-    assert "takes no --prefix, --must" in message
+    assert "ctranslate2 cannot be used: it lacks constraints. Use the engine torch." in message
     source.write_text("badal\nkofen\n", encoding="utf-8")
     message = refuse(
         "translate", toy_run, "--input", source, "--max-length", "1", "--must", "MATAB LADAB"

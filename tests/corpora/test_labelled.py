@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from regard.base.errors import DataError
 from regard.corpora.labelled import (
     LabelledText,
-    class_warnings,
     hold_out,
     labels_of,
     read_labelled,
     require_labels,
+    single_example_warnings,
 )
 
 EXPECTED = [
@@ -73,7 +73,7 @@ def test_labels_that_do_not_do() -> None:
         DataError, match=r"no training text has the label 'goof'\. Did you mean 'good'"
     ):
         require_labels([LabelledText("goof", "x")], ["bad", "good"], path=path)
-    assert class_warnings(EXPECTED) == [
+    assert single_example_warnings(EXPECTED) == [
         "The class 'bad' has one example only: it is trained on, and never validated."
     ]
 

@@ -1,24 +1,31 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.conftest import TOY_WORDS
 
 from regard.base.errors import SettingsError
-from regard.compute.processes import available_cores
-from regard.engines import choice
-from regard.engines.choice import choose_engine, layouts
+from regard.compute.processes import CAN_FORK, available_cores
+from regard.corpora.parallel import SentencePair
+from regard.engines import choice, preparation
+from regard.engines.choice import PlannedSearch, choose_engine, layouts
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
 from regard.engines.preparation import converted, engine_folder, fingerprint
 from regard.engines.torch_engine import TorchEngine, TorchProcesses
 from regard.exchange.ctranslate2 import read_export_record, write_export_record
+from regard.settings.decoding import DecodingSettings
+from regard.tasks.translation.constraints import TextConstraints
 from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.tuning import try_length_penalties
 
 pytest.importorskip("ctranslate2")
 
@@ -55,7 +62,7 @@ def test_it_measures_once_and_then_knows(
     (measured,) = json.loads((run / "engines" / "choice.json").read_text("utf-8")).values()
     assert list(measured) == ["1 x 1", "torch"]
     assert all(speed > 0 for speed in measured.values())
-    assert f"Engine: {found.name} (sentences a second" in said[0]
+    assert f"Engine: {found.name} (sentences per second" in said[0]
 
     def refuse(*given: Any) -> float:
         raise AssertionError("measured again")
@@ -119,13 +126,138 @@ def test_torch_has_a_process_a_core(
     assert type(choose_engine(loaded, engine="torch")) is kind
 
 
+TEXTS = [f"{word} badal" for word in TOY_WORDS[:16]]
+# What CTranslate2 lacks: changed settings, whether there are constraints, and its name.
+FALLBACKS: dict[str, tuple[dict[str, Any], bool, str]] = {
+    "sampling": ({"method": "sample", "temperature": 0.5}, False, 'method = "sample"'),
+    "minimum Bayes risk": ({"method": "mbr", "mbr_samples": 3}, False, 'method = "mbr"'),
+    "a length penalty": ({"length_penalty": 1.8}, False, "length_penalty above 1.6"),
+    "a minimum length": ({"min_length": 2}, False, "min_length"),
+    "copied words": ({"copy_verbatim": True}, False, "copy_verbatim"),
+    "constraints": ({}, True, "constraints"),
+}
+
+
+@pytest.fixture
+def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Return a function that returns how many processes have searched with torch."""
+    log, search = tmp_path / "processes", TorchEngine.search
+
+    def watched(self: TorchEngine, *given: Any, **options: Any) -> Any:
+        with log.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return search(self, *given, **options)
+
+    monkeypatch.setattr(TorchEngine, "search", watched)
+    return lambda: len(set(log.read_text().split()))
+
+
+@pytest.fixture
+def nothing_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where a model is converted or an engine measured."""
+
+    def refuse(*given: Any, **options: Any) -> Any:
+        raise AssertionError("converted or measured")
+
+    monkeypatch.setattr(preparation, "write_ctranslate2", refuse)
+    monkeypatch.setattr(choice, "_speed", refuse)
+    monkeypatch.setattr(choice, "_torch_speed", refuse)
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="worker processes need Linux and no GPU")
+@pytest.mark.usefixtures("nothing_prepared")
+@pytest.mark.parametrize("case", FALLBACKS)
+def test_a_search_that_ctranslate2_lacks_is_left_to_processes_of_torch(
+    case: str, run: Path, loaded: LoadedTranslator, searching: Callable[[], int]
+) -> None:
+    changes, constrained, missing = FALLBACKS[case]
+    said: list[str] = []
+    search = PlannedSearch(loaded.decoding(**changes), constrained=constrained)
+    engine = choose_engine(loaded, search, folder=run, threads=2, report=said.append)
+    assert said == [f"Engine: torch (ctranslate2 cannot be used: it lacks {missing})."]
+    assert not (run / "engines").exists()
+    asked = TextConstraints(forbidden=("LADAB",)) if constrained else None
+    wanted = loaded.translate(TEXTS, attention=False, constraints=asked, **changes)
+    assert searching() == 1
+    loaded.engine = engine
+    found = loaded.translate(TEXTS, attention=False, constraints=asked, **changes)
+    assert searching() == 2
+    assert [one.text for one in found] == [one.text for one in wanted]
+    assert isinstance(engine, TorchProcesses)
+    engine.close()
+
+
+@pytest.mark.usefixtures("nothing_prepared")
+@pytest.mark.parametrize("asked", [{"engine": "ctranslate2"}, {"quantization": "int8"}], ids=str)
+@pytest.mark.parametrize("case", FALLBACKS)
+def test_ctranslate2_is_refused_on_request_where_it_lacks_something(
+    case: str, asked: dict[str, Any], loaded: LoadedTranslator
+) -> None:
+    changes, constrained, missing = FALLBACKS[case]
+    search = PlannedSearch(loaded.decoding(**changes), constrained=constrained)
+    with pytest.raises(SettingsError) as caught:
+        choose_engine(loaded, search, **asked)
+    assert str(caught.value) == (
+        f"The engine ctranslate2 cannot be used: it lacks {missing}. Use the engine torch."
+    )
+
+
+@pytest.mark.usefixtures("nothing_prepared")
+def test_without_a_search_the_recipes_decides(loaded: LoadedTranslator) -> None:
+    decoding = loaded.decoding(coverage_penalty=0.2)
+    loaded.recipe = loaded.recipe.model_copy(update={"decoding": decoding})
+    said: list[str] = []
+    assert choose_engine(loaded, threads=1, report=said.append).name == "torch"
+    assert "it lacks coverage_penalty" in said[0]
+
+
+@pytest.mark.usefixtures("nothing_prepared")
+def test_nothing_is_measured_for_a_short_text(loaded: LoadedTranslator) -> None:
+    said: list[str] = []
+    search = PlannedSearch(loaded.recipe.decoding, short=True)
+    assert type(choose_engine(loaded, search, report=said.append)) is TorchEngine
+    assert said == ["Engine: torch (a short text is not worth a measurement)."]
+    with pytest.raises(AssertionError, match="converted or measured"):
+        choose_engine(loaded, search, engine="ctranslate2")
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="worker processes need Linux and no GPU")
+def test_torch_is_measured_and_used_with_all_processes(
+    loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch, searching: Callable[[], int]
+) -> None:
+    monkeypatch.setattr(choice, "SENTENCES", 8)
+    monkeypatch.setattr(choice, "_speed", lambda *given: 0.0)
+    engine = choose_engine(loaded, threads=2)
+    assert searching() == 2
+    assert isinstance(engine, TorchProcesses)
+    engine.close()
+
+
+def test_tuning_leaves_high_length_penalties_to_torch(
+    run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "_torch_speed", lambda *given: 0.0)
+    engines: dict[float, str] = {}
+
+    def engine_for(settings: DecodingSettings) -> Engine:
+        engine = choose_engine(loaded, PlannedSearch(settings), folder=run, threads=1)
+        engines[settings.length_penalty] = engine.name
+        return engine
+
+    pairs = [SentencePair(text, text) for text in TEXTS]
+    penalties = [0.6, 1.6, 1.8, 2.0]
+    tried = list(try_length_penalties(loaded, pairs, penalties=penalties, engine_for=engine_for))
+    assert [one.length_penalty for one in tried] == [0.6, 1.0, 1.6, 1.8, 2.0]
+    assert engines == {0.6: "ctranslate2 float32, 1 x 1 threads", 1.8: "torch"}
+
+
 def test_without_the_package_there_is_torch(
     loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(package: str) -> str:
-        raise choice.PackageNotFoundError(package)
+        raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(choice, "version", missing)
+    monkeypatch.setattr(preparation, "version", missing)
     assert choose_engine(loaded).name == "torch"
     with pytest.raises(SettingsError, match=r"not installed \(pip install ctranslate2\)"):
         choose_engine(loaded, engine="ctranslate2")

@@ -14,7 +14,7 @@ from tests.engines.conftest import Sources, decoding, fast_engine, random_source
 
 from regard.base.results import Hypothesis
 from regard.decoding.constraints.phrases import Constraints
-from regard.engines.ctranslate2_engine import CTranslate2Engine, shared_out
+from regard.engines.ctranslate2_engine import CTranslate2Engine, worker_batches
 from regard.engines.engine import Engine, attention_over
 from regard.tasks.translation.model import LoadedTranslator, load
 
@@ -156,29 +156,21 @@ def test_a_sentence_does_not_depend_on_its_neighbours(
 
 
 def test_a_few_sentences_are_shared_out_among_the_workers(
-    loaded: LoadedTranslator, engine: CTranslate2Engine, sources: Sources
+    loaded: LoadedTranslator,
+    engine: CTranslate2Engine,
+    sources: Sources,
+    batches: list[dict[str, Any]],
 ) -> None:
     pair = fast_engine(loaded, workers=2)
-    sizes: list[list[int]] = []
-    translator = pair._translator
-
-    class Watched:
-        def translate_batch(self, tokens: list[list[str]], **options: Any) -> Any:
-            sizes[-1].append(len(tokens))
-            return translator.translate_batch(tokens, **options)
-
-    pair._translator = Watched()
     asked = decoding(beam=1)
-    for some in ([[5] * 9] * 8, [[5] * 9], sources[:10]):
-        sizes.append([])
+    for some, sizes in (([[5] * 9] * 8, [4, 4]), ([[5] * 9], [1]), (sources[:10], [4, 6])):
+        batches.clear()
         found = [hypotheses[0].tokens for hypotheses in pair.search(some, asked)]
+        assert [len(batch["source"]) for batch in batches] == sizes
         assert found == [hypotheses[0].tokens for hypotheses in engine.search(some, asked)]
-    assert sizes[:2] == [[4, 4], [1]]
-    assert len(sizes[2]) == 2
 
 
-# So many sentences of so many symbols, searched by so many workers, each of so many rows at most:
-# what are the batches' sizes?
+# Sentences, the tokens of each, workers and the most rows of a batch; then the batches' sizes.
 @pytest.mark.parametrize(
     ("count", "length", "workers", "most", "sizes"),
     [
@@ -187,14 +179,14 @@ def test_a_few_sentences_are_shared_out_among_the_workers(
         (200, 10, 2, 256, [100] * 2),
         (200, 16, 2, 51, [50] * 4),  # four would do for one worker too
         (210, 16, 2, 51, [35] * 6),  # five would do, but one worker would wait
-        (400, 30, 2, 256, [67, 66, 67, 67, 66, 67]),  # 2,010 symbols
+        (400, 30, 2, 256, [67, 66, 67, 67, 66, 67]),  # 2,010 tokens
         (400, 30, 1, 256, [67, 66, 67, 67, 66, 67]),
     ],
 )
 def test_workers_have_as_many_batches_within_the_limits(
     count: int, length: int, workers: int, most: int, sizes: list[int]
 ) -> None:
-    batches = shared_out([length] * count, workers=workers, most=most)
+    batches = worker_batches([length] * count, workers=workers, max_rows=most)
     assert [len(batch) for batch in batches] == sizes
 
 
@@ -206,7 +198,7 @@ def test_workers_have_as_many_batches_within_the_limits(
 def test_batches_hold_every_sentence_once_and_the_longest_first(
     lengths: list[int], workers: int, most: int
 ) -> None:
-    batches = shared_out(lengths, workers=workers, most=most)
+    batches = worker_batches(lengths, workers=workers, max_rows=most)
     rows = [row for batch in batches for row in batch]
     assert sorted(rows) == list(range(len(lengths)))
     assert [lengths[row] for row in rows] == sorted(lengths, reverse=True)
@@ -214,7 +206,7 @@ def test_batches_hold_every_sentence_once_and_the_longest_first(
 
 
 def test_long_sentences_make_smaller_batches() -> None:
-    batches = shared_out([30] * 50 + [10] * 50, workers=2, most=256)
+    batches = worker_batches([30] * 50 + [10] * 50, workers=2, max_rows=256)
     assert [len(batch) for batch in batches] == [40, 60]  # of 50 and 30 by work each
 
 
@@ -232,6 +224,9 @@ def test_searches_side_by_side_change_nothing(
         def __init__(self, at_once: int):
             self.at_once = at_once
             self.threads: set[int] = set()
+
+        def concurrent_searches(self, *given: Any, **options: Any) -> int:
+            return min(self.at_once, engine.concurrent_searches(*given, **options))
 
         def search(self, *given: Any, **options: Any) -> list[list[Hypothesis]]:
             self.threads.add(get_ident())
@@ -253,7 +248,7 @@ def test_searches_side_by_side_change_nothing(
         assert get_ident() not in both.threads
         assert alone.threads == {get_ident()}
     both = Small(2)
-    found(both, method="sample")  # by the reference, in turns: draws depend on those before
+    found(both, method="sample")  # by the reference, which uses all cores for one search
     assert both.threads == {get_ident()}
 
 
@@ -306,11 +301,12 @@ def test_nothing_in_nothing_out(engine: CTranslate2Engine) -> None:
 
 
 def test_what_is_longer_than_the_table_is_left_to_the_reference(
-    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedTranslator, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = decoding(beam=2, length_penalty_kind="none")
+    monkeypatch.setattr("regard.engines.ctranslate2_engine.MOST_POSITIONS", 6)
+    engine = fast_engine(loaded)
     wanted = engine.reference.search(sources, asked)
-    monkeypatch.setattr(engine, "_positions", 6)
     share, worst = agreement(engine.search(sources, asked), wanted)
     assert share >= 0.95
     assert worst < 1e-3

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
 
-from regard.engines import preparation as waiting
+from regard.engines import preparation
 from regard.engines.choice import choose_engine
-from regard.engines.ctranslate2_engine import MORE, CTranslate2Engine, wait_key
+from regard.engines.ctranslate2_engine import DEFAULT_PATIENCE, CTranslate2Engine, patience_key
 from regard.engines.preparation import (
     Patience,
+    agreement_is_shown,
     fingerprint,
     known_patience,
     least_patience,
     measure_patience,
-    surely_few,
 )
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator, load
@@ -52,49 +52,62 @@ def same_share(engine: CTranslate2Engine, sources: Sources, settings: DecodingSe
     return sum(ours[0].tokens == theirs[0].tokens for ours, theirs in pairs) / len(sources)
 
 
-def test_the_shortest_wait_that_suffices_is_found(
+def test_the_least_patience_that_suffices_is_found(
     engine: CTranslate2Engine, sources: Sources
 ) -> None:
     asked = decoding(beam=3)
     found = least_patience(engine, sources, asked)
-    assert found.more > 0  # such a model ends its outputs anywhere, and the best may come late
-    assert surely_few(round((1 - found.same) * len(sources)), len(sources))
+    assert found.extra > 0  # such a model ends its outputs anywhere, and the best may come late
+    assert agreement_is_shown(round((1 - found.agreement) * len(sources)), len(sources))
     assert found.sentences == len(sources)
-    assert same_share(engine, sources, asked) == pytest.approx(found.same)
-    engine.waits[wait_key(asked)] = waiting.TRIED[waiting.TRIED.index(found.more) - 1]
+    assert same_share(engine, sources, asked) == pytest.approx(found.agreement)
+    less = preparation.TRIED[preparation.TRIED.index(found.extra) - 1]
+    engine.patience[patience_key(asked)] = less
     different = round((1 - same_share(engine, sources, asked)) * len(sources))
-    assert not surely_few(different, len(sources))
+    assert not agreement_is_shown(different, len(sources))
 
 
 @pytest.mark.parametrize(
-    ("different", "sentences", "few"),
+    ("different", "sentences", "shown"),
     [(0, 298, False), (0, 299, True), (1, 299, False), (4, 1_000, True), (5, 1_000, False)],
 )
-def test_few_must_be_shown(different: int, sentences: int, few: bool) -> None:
-    assert surely_few(different, sentences) is few
+def test_agreement_must_be_shown(different: int, sentences: int, shown: bool) -> None:
+    assert agreement_is_shown(different, sentences) is shown
 
 
-def test_where_none_suffices_it_is_the_longest(
+def test_where_none_suffices_it_is_the_greatest(
     engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "CHANCE", 0.0)
+    monkeypatch.setattr(preparation, "SIGNIFICANCE", 0.0)
     found = least_patience(engine, sources[:5], decoding(beam=3))
-    assert found.more == max(waiting.TRIED)
+    assert found.extra == max(preparation.TRIED)
 
 
-def test_it_waits_as_measured_and_otherwise_as_usual(
+def test_more_patience_gives_more_of_the_references_outputs(
     engine: CTranslate2Engine, sources: Sources
 ) -> None:
-    patiences = []
-    translator = engine._translator
+    asked, sources = decoding(beam=3), sources[:80]
+    wanted = [best.tokens for (best,) in engine.reference.search(sources, asked)]
 
-    class Watched:
-        def translate_batch(self, tokens: Any, *, patience: float, **options: Any) -> Any:
-            patiences.append(patience)
-            return translator.translate_batch(tokens, patience=patience, **options)
+    def agreement() -> int:
+        found = [best.tokens for (best,) in engine.search(sources, asked)]
+        return sum(ours == theirs for ours, theirs in zip(found, wanted, strict=True))
 
-    engine._translator = Watched()
-    engine.waits[(4, 1.0)] = 2
+    engine.patience[patience_key(decoding(beam=2))] = 0  # of another search
+    default = agreement()
+    shares = []
+    for extra in (0, DEFAULT_PATIENCE[1.2], 20):
+        engine.patience[patience_key(asked)] = extra
+        shares.append(agreement())
+    least, usual, most = shares
+    assert least < usual == default <= most
+
+
+def test_patience_is_as_measured_and_otherwise_the_default(
+    loaded: LoadedTranslator, sources: Sources, batches: list[dict[str, Any]]
+) -> None:
+    engine = fast_engine(loaded)
+    engine.patience[patience_key(decoding(beam=4))] = 2
     for asked in (
         decoding(beam=4),
         decoding(beam=2),
@@ -103,8 +116,9 @@ def test_it_waits_as_measured_and_otherwise_as_usual(
     ):
         engine.search(sources[:1], asked)
     engine.search(sources[:1], decoding(beam=4), n_best=2)  # all of the list must be right
-    usual, long = MORE.values()
-    assert patiences == [1 + 2 / 4, 1 + usual / 2, 1 + usual / 4, 1 + long / 4, 2]
+    usual, high = DEFAULT_PATIENCE.values()
+    found = [batch["patience"] for batch in batches]
+    assert found == [1 + 2 / 4, 1 + usual / 2, 1 + usual / 4, 1 + high / 4, 2]
 
 
 def test_a_model_is_known_by_what_was_measured_of_it(
@@ -127,37 +141,37 @@ def test_a_model_is_known_by_what_was_measured_of_it(
         5,
         "5",
         {},
-        {"more": -1, "same": 1.0, "sentences": 9},
-        {"more": 1_000_000, "same": 1.0, "sentences": 9},
-        {"more": 1, "same": "all", "sentences": 9},
+        {"extra": -1, "agreement": 1.0, "sentences": 9},
+        {"extra": 1_000_000, "agreement": 1.0, "sentences": 9},
+        {"extra": 1, "agreement": "all", "sentences": 9},
     ],
 )
 def test_what_is_no_measurement_is_none(
     content: Any, run: Path, loaded: LoadedTranslator, sources: Sources
 ) -> None:
     measure_patience(loaded, run, sources[:3], cores=1)
-    path = run / "engines" / waiting.PATIENCES
+    path = run / "engines" / preparation.PATIENCE
     (key,) = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({key: content}), encoding="utf-8")
     assert known_patience(run, fingerprint(loaded), loaded.recipe.decoding) is None
 
 
-def test_the_chosen_engine_waits_as_measured(
+def test_the_chosen_engine_has_the_measured_patience(
     run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     given = {"folder": run, "engine": "ctranslate2", "threads": 1, "report": said.append}
     before = choose_engine(loaded, **given)  # type: ignore[arg-type]
     assert isinstance(before, CTranslate2Engine)
-    assert before.waits == {}
-    monkeypatch.setattr("regard.engines.choice.known_patience", lambda *of: Patience(3, 0.996, 500))
+    assert before.patience == {}
+    monkeypatch.setattr(preparation, "known_patience", lambda *of: Patience(3, 0.996, 500))
     after = choose_engine(loaded, **given)  # type: ignore[arg-type]
     assert isinstance(after, CTranslate2Engine)
-    assert after.waits == {wait_key(loaded.recipe.decoding): 3}
+    assert after.patience == {patience_key(loaded.recipe.decoding): 3}
     assert said[-1] == (
-        "A search waits for 3 outputs more than its beam is wide: so 99.6% of 500 sentences were "
-        "as torch has them."
+        "Patience with a beam of 5: a search ends with 3 finished hypotheses more than that; "
+        "99.6% of 500 outputs were equal to torch's."
     )
     rounded = choose_engine(loaded, quantization="int8", **given)  # type: ignore[arg-type]
     assert isinstance(rounded, CTranslate2Engine)
-    assert rounded.waits == {}
+    assert rounded.patience == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import TransformerSettings
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="helpers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="workers need Linux and no GPU")
 RANDOM = Random(1)
 SOURCES = [[RANDOM.randrange(4, 20) for _ in range(RANDOM.randint(1, 9))] for _ in range(17)]
 
@@ -77,8 +78,9 @@ def test_mistakes_are_named_as_by_one(shared: TorchProcesses) -> None:
     assert len(shared.search(SOURCES, settings_of())) == len(SOURCES)  # nobody was hurt
 
 
-def test_a_helper_that_ends_is_done_without(shared: TorchProcesses) -> None:
+def test_the_search_goes_on_without_a_worker_that_has_ended(shared: TorchProcesses) -> None:
     wanted = shared.search(SOURCES, settings_of())
-    os.kill(shared._helpers[0].process.pid or 0, signal.SIGKILL)
+    worker, *_ = multiprocessing.active_children()
+    os.kill(worker.pid or 0, signal.SIGKILL)
     for _ in range(2):
         assert shared.search(SOURCES, settings_of()) == wanted

@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.arcs import Gaze, arcs_svg, draw_arcs
+from regard.pictures.arcs import WordAttention, arcs_svg, draw_arcs
 
 WORDS = ["the", "animal", "saw", "the", "street", "because", "it", "was", "tired"]
 
 
-def gaze(words: list[str] = WORDS, place: int = 6, **weights: float) -> Gaze:
-    seen = np.array([weights.get(word, 0.01) for word in words])
-    return Gaze(words, place, seen, note="das Tier sah die Straße , weil es müde war")
+def attention(words: list[str] = WORDS, place: int = 6, **weights: float) -> WordAttention:
+    values = np.array([weights.get(word, 0.01) for word in words])
+    return WordAttention(words, place, values, note="das Tier sah die Straße , weil es müde war")
 
 
 def test_every_word_is_there_and_strong_arcs_have_numbers(tmp_path: Path) -> None:
     path = tmp_path / "arcs.svg"
-    draw_arcs([gaze(animal=0.8), gaze(street=0.6, animal=0.05)], path, title="What it means")
+    draw_arcs(
+        [attention(animal=0.8), attention(street=0.6, animal=0.05)], path, title="What it means"
+    )
     text = path.read_text()
     for wanted in (*WORDS, "0.80", "0.60", "weil es müde war", "What it means"):
         assert wanted in text, wanted
@@ -28,9 +30,9 @@ def test_every_word_is_there_and_strong_arcs_have_numbers(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf"])
-def test_a_word_that_sees_only_itself_can_be_drawn(tmp_path: Path, suffix: str) -> None:
+def test_a_word_that_attends_only_to_itself_can_be_drawn(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"arcs{suffix}"
-    draw_arcs([Gaze(["it"], 0, np.ones(1))], path)
+    draw_arcs([WordAttention(["it"], 0, np.ones(1))], path)
     assert path.stat().st_size > 500
 
 
@@ -39,14 +41,14 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="no sentences to draw"):
         draw_arcs([], path)
     with pytest.raises(RegardError, match="3 weights do not fit 9 words: each word needs one"):
-        draw_arcs([Gaze(WORDS, 6, np.ones(3))], path)
+        draw_arcs([WordAttention(WORDS, 6, np.ones(3))], path)
     with pytest.raises(RegardError, match="place 9 is outside the sentence of 9 words"):
-        draw_arcs([gaze(place=9)], path)
+        draw_arcs([attention(place=9)], path)
 
 
 def test_the_weights_come_as_a_table_too(tmp_path: Path) -> None:
     path = tmp_path / "arcs.json"
-    draw_arcs([gaze(animal=0.8)], path)
+    draw_arcs([attention(animal=0.8)], path)
     rows = json.loads(path.read_text(encoding="utf-8"))
     assert len(rows) == len(WORDS)
     assert rows[1]["from"] == "it"
@@ -55,7 +57,7 @@ def test_the_weights_come_as_a_table_too(tmp_path: Path) -> None:
 
 def test_a_right_to_left_sentence_begins_at_the_right() -> None:
     words = ["הכלב", "לא", "חצה"]
-    drawn = arcs_svg([Gaze(words, 0, np.array([0.1, 0.2, 0.7]), note="כן")])
+    drawn = arcs_svg([WordAttention(words, 0, np.array([0.1, 0.2, 0.7]), note="כן")])
     places = {
         word: float(re.search(rf' x="([\d.]+)"[^>]*>\u200f{word}', drawn)[1]) for word in words
     }

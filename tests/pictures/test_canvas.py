@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -117,3 +119,28 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path, name):
     with pytest.raises(RegardError, match=r"suffix '.*'\. Choose one of: \.png, \.svg, \.pdf\."):
         save_figure(draw, tmp_path / name)
+
+
+# Imports every module of the pictures and prints the functions of theirs that were called.
+WATCH_IMPORTS = """
+import inspect, pkgutil, sys
+import regard.pictures
+called = []
+def watch(frame, event, argument):
+    code = frame.f_code
+    ours = "regard/pictures/" in code.co_filename.replace("\\\\", "/")
+    if event == "call" and ours and code.co_flags & inspect.CO_OPTIMIZED:
+        called.append(code.co_qualname if hasattr(code, "co_qualname") else code.co_name)
+sys.setprofile(watch)
+for module in pkgutil.iter_modules(regard.pictures.__path__, "regard.pictures."):
+    __import__(module.name)
+sys.setprofile(None)
+print(*called)
+"""
+
+
+def test_importing_the_pictures_calls_none_of_their_functions() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH_IMPORTS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.pictures.canvas import INK, PALETTE, hexadecimal, ink_on_paper, light_in_the_dark
+from regard.pictures.canvas import INK, PALETTE, colour_on_dark, colour_on_light, hexadecimal
 
-WHITE, NIGHT = "#ffffff", "#14171c"
+WHITE, DARK = "#ffffff", "#14171c"
 
 
-def light(colour: str) -> float:
+def luminance(colour: str) -> float:
     """Relative luminance as the accessibility guidelines (WCAG 2) define it."""
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [
@@ -19,31 +19,33 @@ def light(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    darker, brighter = sorted([light(one), light(other)])
+    darker, brighter = sorted([luminance(one), luminance(other)])
     return (brighter + 0.05) / (darker + 0.05)
 
 
-def test_paper_is_white_and_the_ramps_are_blue():
-    assert hexadecimal(ink_on_paper(0.0)) == WHITE
-    for ramp in (ink_on_paper, light_in_the_dark):
-        red, green, blue = ramp(0.7)
+def test_no_weight_is_white_and_the_colours_are_blue():
+    assert hexadecimal(colour_on_light(0.0)) == WHITE
+    for colour_of in (colour_on_light, colour_on_dark):
+        red, green, blue = colour_of(0.7)
         assert red < green < blue
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.floats(-1, 2), st.floats(0.02, 1))
-def test_more_weight_is_darker_on_paper_and_brighter_in_the_dark(share, more):
-    assert light(hexadecimal(ink_on_paper(share))) >= light(hexadecimal(ink_on_paper(share + more)))
-    assert light(hexadecimal(light_in_the_dark(share))) <= light(
-        hexadecimal(light_in_the_dark(share + more))
+def test_more_weight_is_darker_on_light_and_brighter_on_dark(share, more):
+    assert luminance(hexadecimal(colour_on_light(share))) >= luminance(
+        hexadecimal(colour_on_light(share + more))
+    )
+    assert luminance(hexadecimal(colour_on_dark(share))) <= luminance(
+        hexadecimal(colour_on_dark(share + more))
     )
 
 
-@pytest.mark.parametrize("ground", [WHITE, NIGHT])
+@pytest.mark.parametrize("background", [WHITE, DARK])
 @pytest.mark.parametrize("colour", PALETTE)
-def test_curves_stand_out_by_day_and_by_night(colour, ground):
-    assert contrast(colour, ground) >= 3
+def test_curves_have_enough_contrast_in_both_themes(colour, background):
+    assert contrast(colour, background) >= 3
 
 
-def test_ink_can_be_read():
+def test_text_is_readable():
     assert contrast(INK, WHITE) >= 7

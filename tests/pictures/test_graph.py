@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import RegardError, SettingsError
-from regard.pictures.graph import Neighbour, draw_embeddings, draw_neighbourhood, flattened
+from regard.pictures.graph import Neighbour, draw_embeddings, draw_neighbourhood, project_to_plane
 
 
 def drawn(path: Path, neighbours: list[Neighbour], weight: float = 0.25) -> str:
@@ -26,7 +26,7 @@ def test_an_edge_is_as_thick_as_its_attention(tmp_path: Path) -> None:
     assert "dogs" in text
 
 
-def test_a_lonely_node_is_drawn_alone(tmp_path: Path) -> None:
+def test_a_node_without_neighbours_is_drawn_alone(tmp_path: Path) -> None:
     assert "attention to itself: 1;" in drawn(tmp_path / "n.svg", [], weight=1.0)
 
 
@@ -50,7 +50,7 @@ def test_embeddings_are_drawn(method: Any, tmp_path: Path) -> None:
     labels = np.arange(20) % 3 - 1
     draw_embeddings(points, labels=labels, classes=("cats", "dogs"), path=path, method=method)
     assert method in path.read_text(encoding="utf-8")
-    assert flattened(points, method=method).shape == (20, 2)
+    assert project_to_plane(points, method=method).shape == (20, 2)
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(SettingsError, match="pip install 'regard\\[graph\\]'"):
-        flattened(np.zeros((3, 2)), method="pca")
+        project_to_plane(np.zeros((3, 2)), method="pca")
 
 
 def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,20 @@ def test_the_heads_of_one_layer_stand_in_rows_and_keep_its_number(tmp_path: Path
     assert lines[-1] == "4,5,1,y,2,c,0.3"
 
 
+def place_of(word: str, svg: str) -> float:
+    """Return the horizontal position of a label that is drawn upright."""
+    found = re.search(rf"translate\(([\d.]+) [^>]*>\u200f?{word}\u200f?</text>", svg)
+    assert found
+    return float(found[1])
+
+
 def test_right_to_left_words_are_drawn_from_the_right() -> None:
-    assert "א" in head_grid_svg(np.ones((1, 1, 1, 2)), source=["א", "ב"], target=["a"])
+    drawn = head_grid_svg(np.ones((1, 1, 1, 2)), source=["א", "ב"], target=["a"])
+    first, second = (place_of(word, drawn) for word in "אב")
+    assert first > second
+    drawn = head_grid_svg(np.ones((1, 1, 1, 2)), source=["x", "y"], target=["a"])
+    first, second = (place_of(word, drawn) for word in "xy")
+    assert first < second
 
 
 def test_many_words_go_without_labels() -> None:

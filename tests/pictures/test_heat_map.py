@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError
+from regard.pictures.canvas import colour_on_light, hexadecimal
 from regard.pictures.heat_map import (
     draw_heat_map,
     heat_map_figure,
@@ -21,15 +22,27 @@ from regard.pictures.heat_map import (
     save_data,
     write_map,
 )
+from regard.pictures.labels import RIGHT_TO_LEFT_MARK, readable_label
 
 SOURCE = ["Katzen", "mögen", "keine", "Hunde"]
 TARGET = ["cats", "do", "not", "like", "dogs"]
 WEIGHTS = np.eye(5, 4) * 0.75 + 0.05
 SVG = "{http://www.w3.org/2000/svg}"
+FULL_COLOUR = f"fill: {hexadecimal(colour_on_light(1.0))}"
 
 
 def texts_of(svg: str) -> list[str]:
     return [text.text or "" for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def cells_of(svg: str) -> list[ElementTree.Element]:
+    """Return the cells of the map, without those of its scale."""
+    meshes = [
+        group
+        for group in ElementTree.fromstring(svg).iter(f"{SVG}g")
+        if (group.get("id") or "").startswith("QuadMesh")
+    ]
+    return list(meshes[0].iter(f"{SVG}path"))
 
 
 @pytest.mark.parametrize(
@@ -48,9 +61,19 @@ def test_every_word_is_there():
     assert set(SOURCE + TARGET + ["Title"]) <= set(texts)
 
 
-def test_single_precision_and_a_single_cell_are_fine(tmp_path: Path):
-    weights = np.ones((1, 1), dtype=np.float32)
-    draw_heat_map(weights, source=["a"], target=["b"], path=tmp_path / "one.png")
+def test_a_single_cell_is_one_coloured_square_with_two_labels():
+    svg = heat_map_svg(np.ones((1, 1)), source=["only source"], target=["only target"])
+    assert {"only source", "only target"} <= set(texts_of(svg))
+    (cell,) = cells_of(svg)
+    assert FULL_COLOUR in cell.get("style", "")
+
+
+def test_precision_does_not_change_the_picture():
+    single, double = (
+        heat_map_svg(np.eye(2, dtype=dtype), source=["a", "b"], target=["c", "d"])
+        for dtype in (np.float32, np.float64)
+    )
+    assert single == double
 
 
 def test_a_right_to_left_source_begins_at_the_right():
@@ -91,7 +114,11 @@ def test_the_picture_grows_with_the_words(tmp_path: Path):
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=4))
 def test_any_words_give_valid_xml(words):
     weights = np.full((len(words), len(words)), 1 / len(words))
-    ElementTree.fromstring(heat_map_svg(weights, source=words, target=words, title="".join(words)))
+    svg = heat_map_svg(weights, source=words, target=words, title="".join(words))
+    assert len(cells_of(svg)) == len(words) ** 2
+    marks = RIGHT_TO_LEFT_MARK
+    labels = [text.strip(marks) for text in texts_of(svg)]
+    assert all(labels.count(readable_label(word).strip(marks)) >= 2 for word in words)
 
 
 def test_markup_and_mathematics_in_words_are_only_text():
@@ -116,11 +143,17 @@ def test_json_holds_words_and_weights(tmp_path: Path):
     assert record == {"source": SOURCE, "target": TARGET, "weights": WEIGHTS.tolist()}
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".SVG", ".JSON"])
-def test_a_map_is_written_as_the_suffix_asks(tmp_path: Path, suffix):
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [
+        (".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".csv", b",Katzen,"),
+        (".json", b"{"), (".SVG", b"<?xml"), (".JSON", b"{"),
+    ],
+)  # fmt: skip
+def test_a_map_is_written_in_the_format_of_its_suffix(tmp_path: Path, suffix, start):
     path = tmp_path / f"map{suffix}"
     write_map(WEIGHTS, source=SOURCE, target=TARGET, path=path, title="cats")
-    assert path.stat().st_size > 0
+    assert path.read_bytes().startswith(start)
 
 
 def test_unknown_suffixes_are_refused_with_the_known_ones(tmp_path: Path):
@@ -136,7 +169,7 @@ def test_words_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-def test_drawing_leaves_pyplot_and_torch_alone():
+def test_drawing_imports_neither_pyplot_nor_torch():
     program = (
         "import sys, regard.pictures.curves, regard.pictures.report;"
         "sys.exit(bool({'torch', 'matplotlib.pyplot'} & set(sys.modules)))"

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.pictures.studies import Step, draw_gradients, draw_ladder
+from regard.pictures.studies import LadderBar, draw_gradients, draw_ladder
 
 
-def test_the_ladder_has_a_bar_a_rung(tmp_path: Path) -> None:
-    steps = [Step("0  gated", "h_t = ...", 0.15, "12 parameters"), Step("1  free", "f", 0.9, "20")]
+def test_the_ladder_has_a_bar_for_each_step(tmp_path: Path) -> None:
+    steps = [
+        LadderBar("0  gated", "h_t = ...", 0.15, "12 parameters"),
+        LadderBar("1  free", "f", 0.9, "20"),
+    ]
     path = tmp_path / "ladder.svg"
     draw_ladder(steps, path, levels=[("guessing", 0.17)], title="The ladder")
     text = path.read_text()
@@ -25,7 +28,9 @@ def test_the_ladder_has_a_bar_a_rung(tmp_path: Path) -> None:
         assert wanted in text, wanted
 
 
-def test_gradients_have_a_panel_a_moment_and_a_curve_a_network(tmp_path: Path) -> None:
+def test_each_moment_has_a_panel_with_a_curve_for_each_network(
+    tmp_path: Path,
+) -> None:
     curves = {"tanh RNN": [1.0, 1e-3, 0.0], "LSTM": [1.0, 0.9, 0.8]}
     path = tmp_path / "gradients.svg"
     draw_gradients({"before": curves, "after": curves}, path, title="How far?")
@@ -34,15 +39,15 @@ def test_gradients_have_a_panel_a_moment_and_a_curve_a_network(tmp_path: Path) -
         assert wanted in text, wanted
 
 
-def test_nothing_to_draw_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="no rungs to draw"):
+def test_nothing_to_draw_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="no steps to draw"):
         draw_ladder([], tmp_path / "x.png")
     with pytest.raises(RegardError, match="no gradients to draw"):
         draw_gradients({"before": {}}, tmp_path / "x.png")
 
 
 def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:
-    draw_ladder([Step("0", "f", 0.5, "n")], tmp_path / "l.csv")
+    draw_ladder([LadderBar("0", "f", 0.5, "n")], tmp_path / "l.csv")
     assert (tmp_path / "l.csv").read_text() == "label,formula,accuracy,note\n0,f,0.5,n\n"
     draw_gradients({"before": {"LSTM": [1.0, 0.5]}}, tmp_path / "g.csv")
     assert (tmp_path / "g.csv").read_text().splitlines()[2] == "before,LSTM,1,0.5"

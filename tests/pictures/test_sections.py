@@ -21,7 +21,7 @@ from regard.pictures.report import (
 from regard.pictures.svg import escaped
 
 
-def test_texts_mean_only_themselves():
+def test_texts_are_escaped():
     attack = "<script>alert('x')</script>&\"\0"
     assert escaped(attack) == "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;�"
     assert Paragraph("a < b").to_html(1) == "<p>a &lt; b</p>"
@@ -42,7 +42,7 @@ def test_a_table_shows_each_value_as_a_person_writes_it(value, shown):
     assert shown in Table("scores", ["value"], [[value]]).to_html(1)
 
 
-def test_a_missing_number_stands_with_the_numbers():
+def test_a_missing_number_is_aligned_like_numbers():
     written = Table("scores", ["model", "BLEU"], [["plain", 1.0], ["other", None]]).to_html(1)
     assert '<td class="number">–</td>' in written
     assert '<th scope="col" class="number">BLEU</th>' in written
@@ -108,7 +108,7 @@ def test_a_fold_holds_parts_with_numbers_of_their_own():
     assert re.findall(r'id="part-(\d+)"', written) == ["7001", "7002001"]
 
 
-def test_a_note_stands_beside_the_source():
+def test_a_note_is_shown_next_to_the_source():
     written = Samples([Sample("a", "b", {}, note="chrF <3")]).to_html(1)
     assert 'a <span class="note">chrF &lt;3</span></dd>' in written
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,18 @@ def test_all_words_and_the_strong_arcs_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "arcs.png").stat().st_size > 1_000
 
 
-def test_right_to_left_and_single_words_can_be_drawn() -> None:
-    assert sentence_arcs_svg(np.eye(2)[::-1].copy(), words=["כלב", "חתול"])
-    assert sentence_arcs_svg(np.ones((1, 1)), words=["a"])
+def test_a_right_to_left_sentence_begins_at_the_right() -> None:
+    drawn = sentence_arcs_svg(np.eye(2)[::-1].copy(), words=["כלב", "חתול"])
+    first, second = (
+        float(re.search(rf' x="([\d.]+)"[^>]*>\u200f{word}', drawn)[1]) for word in ("כלב", "חתול")
+    )
+    assert first > second
+
+
+def test_a_single_word_has_no_arcs() -> None:
+    drawn = sentence_arcs_svg(np.ones((1, 1)), words=["lonely"])
+    assert ">lonely</text>" in drawn
+    assert drawn.count('id="patch_') == 1  # the background
 
 
 def test_all_weights_are_in_the_data(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from regard.pictures.series import MOST_POINTS, _first_to_show, draw_forecast
+from regard.pictures.series import MOST_POINTS, draw_forecast, forecast_svg
 
 
 def draw(path: Path, *, weights: bool, joined: bool, length: int = 80) -> str:
@@ -41,11 +42,26 @@ def test_the_same_picture_has_the_same_bytes(tmp_path: Path) -> None:
     assert pictures[0] == pictures[1]
 
 
-def test_only_the_part_that_can_be_seen_is_shown() -> None:
-    assert _first_to_show(np.sin(np.arange(50.0))) == 0
-    assert _first_to_show(np.arange(1000.0)) == 1000 - MOST_POINTS
-    growing = 2.0 ** np.arange(-99, 1)
-    assert 80 < _first_to_show(growing) < 95
+def points_drawn(series: np.ndarray) -> int:
+    """Return how many points of a series are drawn; lines are not simplified if they zigzag."""
+    svg = forecast_svg(
+        series,
+        places=np.array([len(series) - 1]),
+        forecast=series[-1:, None],
+        weights=None,
+        name="x",
+        joined=False,
+    )
+    line = max(re.findall(r'<path d="([^"]+)"[^>]*stroke: #1f2328', svg), key=len)
+    return len(re.findall("[ML]", line))
+
+
+def test_only_the_part_that_is_visible_is_drawn() -> None:
+    zigzag = np.resize([0.0, 1.0], 1000)
+    assert points_drawn(zigzag[:50]) == 50
+    assert points_drawn(zigzag) == pytest.approx(MOST_POINTS, abs=1)
+    growing = np.concatenate([np.zeros(80), zigzag[:20]])
+    assert 20 <= points_drawn(growing) <= 27
 
 
 def test_the_numbers_come_as_a_table_too(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
 from regard.scoring.bleu import bleu_by_length, corpus_bleu
-from regard.scoring.bootstrap import Interval, bleu_interval, paired_bootstrap, sure_bands
+from regard.scoring.bootstrap import Interval, bands_with_intervals, bleu_interval, paired_bootstrap
 
 WORDS = ["der", "die", "das", "alte", "Hund", "Katze", "schläft", "sieht", "im", "Garten"]
 
 
 def made(count: int, *, wrong: float, seed: int = 1) -> tuple[list[str], list[str]]:
-    """Return outputs with so many wrong words, and their references."""
+    """Return outputs with this number of wrong words, and their references."""
     random = Random(seed)
     references = [[random.choice(WORDS) for _ in range(9)] for _ in range(count)]
     outputs = [[w if random.random() > wrong else "falsch" for w in line] for line in references]
@@ -98,7 +98,7 @@ def test_bands_of_lengths_get_their_intervals_and_an_empty_one_none():
     source = ["ein zwei drei"] * 30 + ["ein zwei drei vier fünf"] * 30
     cut = [(1, 3), (4, 9), (10, 20)]
     bands = bleu_by_length(GOOD, REFERENCE, source, bands=cut)
-    found = sure_bands(bands, GOOD, REFERENCE, source, samples=100)
+    found = bands_with_intervals(bands, GOOD, REFERENCE, source, samples=100)
     assert [each.band for each in found] == bands
     assert found[0].interval == bleu_interval(GOOD[:30], REFERENCE[:30], samples=100)
     assert found[2].interval is None

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError
-from regard.scoring.error_rate import edit_distance, sequence_error_rate, symbol_error_rate
+from regard.scoring.error_rate import edit_distance, sequence_error_rate, token_error_rate
 
 WORDS = st.text(alphabet="abc", max_size=6)
 
@@ -36,9 +36,9 @@ def test_the_distance_is_a_metric(first: str, second: str, third: str) -> None:
     assert distance <= edit_distance(first, third) + edit_distance(third, second)
 
 
-def test_symbols_count_against_the_nearest_reference() -> None:
-    score = symbol_error_rate(["abc", "xy"], [["abd", "abc"], ["abcd", "xyz"]], name="PER")
-    assert score.detail == {"edits": 1, "symbols": 6, "sequences": 2}
+def test_tokens_are_compared_with_the_nearest_reference() -> None:
+    score = token_error_rate(["abc", "xy"], [["abd", "abc"], ["abcd", "xyz"]], name="PER")
+    assert score.detail == {"edits": 1, "tokens": 6, "sequences": 2}
     assert score.value == pytest.approx(100 / 6)
     assert str(score).startswith("PER = 16.67")
 
@@ -50,7 +50,7 @@ def test_any_reference_makes_a_sequence_right() -> None:
 
 
 def test_empty_references_of_nothing_are_no_error() -> None:
-    assert symbol_error_rate([""], [[""]]).value == 0.0
+    assert token_error_rate([""], [[""]]).value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_empty_references_of_nothing_are_no_error() -> None:
 def test_what_cannot_be_scored_is_named(
     hypotheses: list[str], references: list[list[str]], message: str
 ) -> None:
-    for measure in (symbol_error_rate, sequence_error_rate):
+    for measure in (token_error_rate, sequence_error_rate):
         with pytest.raises(RegardError, match=message):
             measure(hypotheses, references)

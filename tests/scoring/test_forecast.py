@@ -6,7 +6,7 @@ import pytest
 from regard.scoring.forecast import score_forecast
 
 
-def test_errors_stand_beside_those_of_the_last_value() -> None:
+def test_errors_are_compared_with_those_of_the_last_value() -> None:
     score = score_forecast(
         np.array([[1.0, 2.0], [3.0, 5.0]]),
         np.array([[1.0, 2.0], [3.0, 3.0]]),

@@ -104,7 +104,7 @@ def test_an_alignment_and_itself_are_itself(forward: frozenset[tuple[int, int]])
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(SettingsError, match=r"'grow' is no way to symmetrise .* intersection, un"):
+    with pytest.raises(SettingsError, match=r"unknown way .* 'grow'\. .* intersection, un"):
         symmetrise(set(), set(), method="grow")
     with pytest.raises(RegardError, match="of 1 sentences cannot be joined with those of 2"):
         symmetrise_all([set()], [set(), set()])

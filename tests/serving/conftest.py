@@ -108,7 +108,6 @@ class GatedEngine:
 
     name = "gated"
     batch_tokens = 1_000
-    at_once = 1
     attends = True
 
     def __init__(self, engine: Engine):
@@ -119,6 +118,9 @@ class GatedEngine:
 
     def lacks(self, settings: Any, constraints: Any = None) -> str | None:
         return self._engine.lacks(settings, constraints)
+
+    def concurrent_searches(self, settings: Any, *, constrained: bool) -> int:
+        return 1
 
     def search(self, sources: Any, settings: Any, **options: Any) -> Any:
         self.begun.release()

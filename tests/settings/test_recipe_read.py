@@ -49,6 +49,16 @@ MISTAKES: dict[str, tuple[str, list[str], str]] = {
         [],
         "here: unknown key 'model.hiden'. Did you mean 'hidden'?",
     ),
+    "renamed key": (
+        "task = 'language-model'\n[training]\nsecond_beta = 0.9",
+        [],
+        "here: the key 'training.second_beta' is now called 'training.beta2'.",
+    ),
+    "renamed key on the command line": (
+        "task = 'language-model'",
+        ["training.second_beta=0.9"],
+        "the key 'training.second_beta' is now called 'training.beta2'.",
+    ),
     "unknown key at the top": ("modle = 5", [], "unknown key 'modle'. Did you mean 'model'?"),
     "unknown key far from all": (
         "[tokenizer]\nxyz = 5",

@@ -11,17 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from regard.batching.order import BatchPosition
 from regard.training.checkpoint import CheckpointAverage, CheckpointStore, MovingAverage
 from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
 from regard.training.progress import Progress
 from regard.training.update import Sharing, UpdateResult
-
-
-@dataclass(frozen=True)
-class Place:
-    epoch: int
-    batch: int
 
 
 @dataclass(frozen=True)
@@ -31,13 +26,13 @@ class Points:
     padding_share: float = 0.25
 
 
-def points_from(epoch: int, batch: int) -> Iterator[tuple[Place, Points]]:
+def points_from(epoch: int, batch: int) -> Iterator[tuple[BatchPosition, Points]]:
     """Yield batches without end, three an epoch, each a function of its place alone."""
     while True:
         generator = torch.Generator().manual_seed(1000 * epoch + batch)
         inputs = torch.randn(4, 3, generator=generator)
         epoch, batch = (epoch + 1, 0) if batch == 2 else (epoch, batch + 1)
-        yield Place(epoch, batch), Points(inputs)
+        yield BatchPosition(epoch, batch), Points(inputs)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from regard.tasks.translation.objective import batch_loss
 from regard.training.losses import LossSum
 from regard.training.update import Sharing, gradients
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="helpers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="workers need Linux and no GPU")
 VOCAB = 20
 SENTENCES = [
     Example(tuple(range(4, 4 + length)), tuple(range(5, 6 + length // 2)))
@@ -58,7 +58,7 @@ def test_several_processes_compute_the_gradient_of_one(processes: int) -> None:
     torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-4)
 
 
-def test_the_dropout_of_helpers_follows_the_seed() -> None:
+def test_the_dropout_of_workers_follows_the_seed() -> None:
     one, again, other = (gradient(2, dropout=0.3, seed=seed)[1] for seed in (3, 3, 4))
     torch.testing.assert_close(one, again, atol=0, rtol=0)
     assert not torch.equal(one[0], other[0])
@@ -116,7 +116,7 @@ def test_the_validation_has_all_threads_and_an_update_one(toy: Any, tmp_path: Pa
     assert seen == [1, 3, 1, 3]
 
 
-def test_a_helper_that_ends_is_reported() -> None:
+def test_a_worker_that_ends_is_reported() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
     first = os.getpid()
 
@@ -127,7 +127,7 @@ def test_a_helper_that_ends_is_reported() -> None:
         return LossSum(loss, loss.detach())
 
     with (
-        pytest.raises(RunError, match=r"helper process .* --resume"),
+        pytest.raises(RunError, match=r"worker process .* --resume"),
         gradients(loss_sum, [weight], Sharing(2, halves)) as add_gradient,
     ):
         add_gradient(Rows(torch.ones(4, 3)), 4)
@@ -143,14 +143,14 @@ with gradients(lambda batch: None, [weight], Sharing(3, list)):
 """
 
 
-def test_helpers_end_when_the_first_process_is_killed() -> None:
+def test_workers_end_when_the_first_process_is_killed() -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True)
-    helpers = [int(pid) for pid in killed.stdout.split()]
-    assert len(helpers) == 2
+    workers = [int(pid) for pid in killed.stdout.split()]
+    assert len(workers) == 2
     until = time.monotonic() + 30
-    while any(map(is_alive, helpers)) and time.monotonic() < until:
+    while any(map(is_alive, workers)) and time.monotonic() < until:
         time.sleep(0.05)
-    assert not any(map(is_alive, helpers))
+    assert not any(map(is_alive, workers))
 
 
 def is_alive(pid: int) -> bool:

@@ -24,7 +24,7 @@ from regard.training.update import UpdateResult
 def test_lower_is_better(values: list[float], best: float | None, without: int) -> None:
     progress = Progress()
     for value in values:
-        progress = progress.judged(value)
+        progress = progress.validated(value)
     assert (progress.best_value, progress.without_progress) == (best, without)
 
 

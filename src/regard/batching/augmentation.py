@@ -1,4 +1,4 @@
-"""Training data varied on the way: other subwords for a sentence, and words left out."""
+"""Augmentation: other subwords for a sentence (Kudo 2018), and word dropout."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ def drop_words(batch: Batch, share: float) -> Batch:
     )
 
 
-def _dropped(symbols: Int[Tensor, "batch time"], share: float) -> Int[Tensor, "batch time"]:
-    chosen = (torch.rand(symbols.shape) < share).to(symbols.device) & (symbols >= len(SPECIALS))
-    return symbols.masked_fill(chosen, UNKNOWN)
+def _dropped(tokens: Int[Tensor, "batch time"], share: float) -> Int[Tensor, "batch time"]:
+    chosen = (torch.rand(tokens.shape) < share).to(tokens.device) & (tokens >= len(SPECIALS))
+    return tokens.masked_fill(chosen, UNKNOWN)

@@ -34,7 +34,7 @@ class LabelledBatch:
 
     @property
     def padding_share(self) -> float:
-        """The share of positions that hold no symbol."""
+        """The share of positions that hold no token."""
         return 1 - float(self.mask.float().mean())
 
 

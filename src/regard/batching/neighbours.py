@@ -14,7 +14,7 @@ import torch
 from regard.attention.edges import Edges
 from regard.attention.graph import Features, GraphInput, SparseFeatures
 from regard.base.shapes import Float, Int, Tensor
-from regard.batching.order import Epoch, Position, endless
+from regard.batching.order import BatchPosition, Epoch, endless
 
 SELF_LOOP = 2  # the type of an edge from a node to itself
 
@@ -45,8 +45,8 @@ def iterate_nodes(
     neighbours: int,
     hops: int,
     seed: int,
-    start: Position,
-) -> Iterator[tuple[Position, NodeBatch]]:
+    start: BatchPosition,
+) -> Iterator[tuple[BatchPosition, NodeBatch]]:
     """Yield batches of nodes without end: all at once, or `batch_nodes` with sampled neighbours."""
     if batch_nodes is None:
         return endless(lambda epoch: Epoch(1, lambda batch: everything), start=start)
@@ -78,7 +78,7 @@ def sample_batch(
     hops: int,
     generator: torch.Generator,
 ) -> NodeBatch:
-    """Return the graph of these rows with at most so many neighbours a node and hop."""
+    """Return the graph of these rows with at most `neighbours` edges into a node at each hop."""
     graph, seeds = everything.graph, everything.rows[chosen]
     frontier, known, taken = seeds, seeds, []
     for _ in range(hops):
@@ -87,7 +87,7 @@ def sample_batch(
         reached = torch.unique(torch.cat([known, graph.edges.source[edges]]))
         frontier = reached[~torch.isin(reached, known)]
         known = reached
-    # A node that was only reached, and not asked, still hears from itself.
+    # A node of the last hop has no sampled edges; it keeps its self-loop.
     own = _segments(graph.edges.starts, frontier)[0]
     taken.append(own[graph.edge_types[own] == SELF_LOOP])
     numbers = torch.unique(torch.cat(taken))
@@ -118,9 +118,9 @@ def _sampled_edges(
 ) -> Tensor:
     """Return the numbers of sampled edges that end in these nodes; self-loops are always kept."""
     edges, segment = _segments(graph.edges.starts, nodes)
-    luck = torch.rand(edges.shape[0], generator=generator)
-    luck[graph.edge_types[edges] == SELF_LOOP] = -1.0
-    order = torch.argsort(luck)
+    priority = torch.rand(edges.shape[0], generator=generator)
+    priority[graph.edge_types[edges] == SELF_LOOP] = -1.0
+    order = torch.argsort(priority)
     order = order[torch.argsort(segment[order], stable=True)]
     counts = torch.bincount(segment, minlength=nodes.shape[0])
     first = torch.repeat_interleave(counts.cumsum(0) - counts, counts)

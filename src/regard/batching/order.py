@@ -82,7 +82,7 @@ AnyBatch = TypeVar("AnyBatch")
 
 
 @dataclass(frozen=True)
-class Position:
+class BatchPosition:
     """A place in the endless order of batches: the next batch to come is `batch` of `epoch`."""
 
     epoch: int = 0
@@ -98,8 +98,8 @@ class Epoch(Generic[AnyBatch]):
 
 
 def endless(
-    epoch_of: Callable[[int], Epoch[AnyBatch]], *, start: Position
-) -> Iterator[tuple[Position, AnyBatch]]:
+    epoch_of: Callable[[int], Epoch[AnyBatch]], *, start: BatchPosition
+) -> Iterator[tuple[BatchPosition, AnyBatch]]:
     """Yield batches without end, each with the position after it, where a resumed run starts."""
     number, first = start.epoch, start.batch
     if number < 0 or first < 0:
@@ -118,15 +118,15 @@ def endless(
         for batch in range(first, epoch.batches):
             last = batch + 1 == epoch.batches
             yield (
-                Position(number + 1, 0) if last else Position(number, batch + 1),
+                BatchPosition(number + 1, 0) if last else BatchPosition(number, batch + 1),
                 epoch.make(batch),
             )
         number, first = number + 1, 0
 
 
 def iterate_rows(
-    order: BatchOrder, collate: Callable[[Sequence[int]], AnyBatch], *, start: Position
-) -> Iterator[tuple[Position, AnyBatch]]:
+    order: BatchOrder, collate: Callable[[Sequence[int]], AnyBatch], *, start: BatchPosition
+) -> Iterator[tuple[BatchPosition, AnyBatch]]:
     """Yield without end what `collate` makes of the rows of each batch."""
 
     def epoch_of(number: int) -> Epoch[AnyBatch]:
@@ -139,11 +139,11 @@ def iterate_rows(
 def iterate(
     order: BatchOrder,
     examples: Sequence[Example],
-    start: Position,
+    start: BatchPosition,
     *,
     redraw: Redraw | None = None,
     redraws: Callable[[], bool] = lambda: True,
-) -> Iterator[tuple[Position, Batch]]:
+) -> Iterator[tuple[BatchPosition, Batch]]:
     """Yield batches of sentence pairs without end.
 
     `redraw` may give other examples for the rows of some successive batches; `redraws` is asked

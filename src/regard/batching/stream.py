@@ -13,7 +13,7 @@ from jaxtyping import UInt64
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.base.shapes import Bool, Int, Tensor
-from regard.batching.order import Epoch, Position, endless
+from regard.batching.order import BatchPosition, Epoch, endless
 from regard.corpora.running_text import TokenFile
 
 ROUNDS = 4
@@ -22,7 +22,7 @@ VALIDATION_TOKENS = 4_096
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """Windows of one length, and the symbol that follows each of theirs."""
+    """Windows of one length, and the token that follows each of theirs."""
 
     tokens: Int[Tensor, "batch time"]
     expected: Int[Tensor, "batch time"]
@@ -34,7 +34,7 @@ class StreamBatch:
 
     @property
     def target_tokens(self) -> int:
-        """How many symbols are to be predicted."""
+        """How many tokens are to be predicted."""
         return self.expected.numel()
 
     @property
@@ -53,7 +53,7 @@ class WindowOrder:
 
     def __init__(self, tokens: int, *, context: int, batch_size: int, seed: int):
         if tokens < context + 1:
-            raise ValueError(f"{tokens} symbols have no window of {context} and one more")
+            raise ValueError(f"{tokens} tokens have no window of {context} and one more")
         self.tokens = tokens
         self.context = context
         self.batch_size = batch_size
@@ -113,8 +113,8 @@ def _mixed(values: UInt64[np.ndarray, "rows"], key: np.uint64) -> UInt64[np.ndar
 
 
 def iterate_stream(
-    file: TokenFile, order: WindowOrder, *, start: Position
-) -> Iterator[tuple[Position, StreamBatch]]:
+    file: TokenFile, order: WindowOrder, *, start: BatchPosition
+) -> Iterator[tuple[BatchPosition, StreamBatch]]:
     """Yield batches of windows of a text without end."""
 
     def epoch_of(number: int) -> Epoch[StreamBatch]:
@@ -129,7 +129,7 @@ def iterate_stream(
 def all_windows(
     file: TokenFile, *, context: int, tokens: int = VALIDATION_TOKENS
 ) -> Iterator[StreamBatch]:
-    """Yield every symbol but the first once, in windows side by side; the last may be short."""
+    """Yield every token but the first once, in windows side by side; the last may be short."""
     whole = (len(file) - 1) // context
     rows = max(1, tokens // context)
     for first in range(0, whole, rows):
@@ -157,7 +157,7 @@ class AnswerIds(NamedTuple):
 
 @dataclass(frozen=True)
 class AnswerBatch:
-    """Rows padded at their ends; the mask says which following symbols belong to an answer."""
+    """Rows padded at their ends; the mask says which following tokens belong to an answer."""
 
     tokens: Int[Tensor, "batch time"]
     expected: Int[Tensor, "batch time"]
@@ -166,12 +166,12 @@ class AnswerBatch:
 
     @property
     def target_tokens(self) -> int:
-        """How many symbols are to be predicted."""
+        """How many tokens are to be predicted."""
         return int(self.mask.sum())
 
     @property
     def padding_share(self) -> float:
-        """The share of positions that hold no symbol."""
+        """The share of positions that hold no token."""
         return 1 - self.real / self.tokens.numel()
 
 

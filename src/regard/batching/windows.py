@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.base.shapes import Float, Tensor
-from regard.batching.order import BatchOrder, Position, iterate_rows
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class WindowBatch:
 
 
 def iterate_windows(
-    windows: WindowBatch, *, batch_size: int, seed: int, start: Position
-) -> Iterator[tuple[Position, WindowBatch]]:
+    windows: WindowBatch, *, batch_size: int, seed: int, start: BatchPosition
+) -> Iterator[tuple[BatchPosition, WindowBatch]]:
     """Yield batches of windows without end, in an order that depends on the seed."""
     time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
     order = BatchOrder(

@@ -78,8 +78,8 @@ def _classify(
         Run.require_free(folder)  # before time is spent on any of them
     splits = read_labelled_splits(recipe.data)
     display = ConsoleDisplay()
-    for doubt in splits.doubts:
-        display.note(f"Warning: {doubt}")
+    for warning in splits.warnings:
+        display.note(f"Warning: {warning}")
     train = partial(train_one, splits=splits, display=display)
     trained = {"pre-trained": train(recipe, out, title="pre-trained")}
     if scratch:

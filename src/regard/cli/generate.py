@@ -61,8 +61,8 @@ def generate(
     if greedy and temperature:
         raise SettingsError("Give either --greedy or --temperature, not both.")
     model = load(run)
-    for doubt in model.doubts(prompt):
-        typer.echo(f"Note: {doubt}", err=True)
+    for warning in model.prompt_warnings(prompt):
+        typer.echo(f"Note: {warning}", err=True)
     options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "temperature": 0.0 if greedy else temperature,

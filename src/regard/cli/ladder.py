@@ -78,10 +78,10 @@ def _show(climbed: list[Climbed]) -> None:
 
 
 def _draw(climbed: list[Climbed], out: Path, *, chance: float, unordered: float) -> None:
-    from regard.pictures.studies import Step, draw_ladder
+    from regard.pictures.studies import LadderBar, draw_ladder
 
     bars = [
-        Step(
+        LadderBar(
             f"{rung.number}  {rung.name}",
             rung.formula,
             rung.accuracy,

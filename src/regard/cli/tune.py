@@ -37,11 +37,11 @@ def tune(
     Example: regard tune runs/mine
     """
     from regard.corpora.parallel import read_pairs
-    from regard.engines.choice import choose_engine
+    from regard.engines.choice import PlannedSearch, choose_engine
+    from regard.engines.preparation import prepare_patience
     from regard.runs.run import Run
     from regard.tasks.translation.data import read_valid
     from regard.tasks.translation.model import load
-    from regard.tasks.translation.training import prepare_fast_search
     from regard.tasks.translation.tuning import (
         LENGTH_PENALTIES,
         choose_penalty,
@@ -55,11 +55,15 @@ def tune(
         pairs = read_pairs([source, reference])
     else:
         pairs = read_valid(model.recipe.data)
-    prepare_fast_search(model, run, pairs)
-    model.engine = choose_engine(model, folder=run)
+    sources = [pair.source for pair in pairs]
+    prepare_patience(model, run, sources)
     tried = []
     for one in try_length_penalties(
-        model, pairs, penalties=penalties or LENGTH_PENALTIES, tokenize=tokenize
+        model,
+        pairs,
+        penalties=penalties or LENGTH_PENALTIES,
+        tokenize=tokenize,
+        engine_for=lambda settings: choose_engine(model, PlannedSearch(settings), folder=run),
     ):
         tried.append(one)
         if not json:
@@ -74,7 +78,7 @@ def tune(
         decoding = model.decoding(length_penalty=chosen)
         model.recipe = model.recipe.model_copy(update={"decoding": decoding})
         Run.open(run).rewrite(model.recipe)
-        prepare_fast_search(model, run, pairs)
+        prepare_patience(model, run, sources)
     if json:
         print_json({**found.to_dict(), "tried": [one.to_dict() for one in tried]})
         return

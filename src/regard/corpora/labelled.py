@@ -162,7 +162,7 @@ def hold_out(texts: Sequence[LabelledText], *, share: float, seed: int) -> Label
     )
 
 
-def class_warnings(texts: Sequence[LabelledText]) -> list[str]:
+def single_example_warnings(texts: Sequence[LabelledText]) -> list[str]:
     """Return a sentence about each class with one example, which nothing can be validated on."""
     counts = Counter(one.label for one in texts)
     return [

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -21,8 +21,7 @@ from regard.corpora.formats.registry import LINE_FORMATS, format_of, read_docume
 from regard.documents import files, segments
 from regard.documents.files import StandardOutput, Write
 from regard.documents.segments import alignment_line, shown_lines
-from regard.engines.choice import EngineName, choose_engine
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.choice import EngineName, PlannedSearch, choose_engine
 from regard.exchange.ctranslate2 import Quantization
 from regard.runs.display import Display, SilentDisplay, display_of
 from regard.tasks.translation.constraints import Terminology
@@ -162,42 +161,16 @@ def prepare_translator(
         width = changes.get("beam") or model.recipe.decoding.beam
         changes["beam"] = max(width, options.n_best)
     settings = model.decoding(n_best=options.n_best, **changes)
-    engine = options.engine
-    if options.terminology and engine == "auto":
-        engine = "torch"
-    if options.terminology and engine != "torch":
-        raise SettingsError(
-            f"The engine {engine} takes no --prefix, --must, --must-not and --terminology: "
-            "use --engine torch."
-        )
-    if measure or engine != "auto" or options.quantization or options.threads:
-        model.engine = choose_engine(
-            model,
-            folder=run,
-            engine=engine,
-            threads=options.threads,
-            quantization=options.quantization,
-            report=report,
-        )
-    elif report is not None:
-        report("Engine: torch (a short text is not worth a measurement).")
-    lacking = model.engine.lacks(settings)
-    if lacking and engine != "auto":
-        raise SettingsError(f"The engine {engine} lacks {lacking}: use --engine torch.")
-    if lacking:
-        model.engine = TorchEngine(model.model)
-    return PreparedTranslator(
-        run,
+    model.engine = choose_engine(
         model,
-        SearchOptions(
-            changes=changes,
-            n_best=options.n_best,
-            terminology=options.terminology,
-            engine=engine,
-            quantization=options.quantization,
-            threads=options.threads,
-        ),
+        PlannedSearch(settings, constrained=bool(options.terminology), short=not measure),
+        folder=run,
+        engine=options.engine,
+        threads=options.threads,
+        quantization=options.quantization,
+        report=report,
     )
+    return PreparedTranslator(run, model, replace(options, changes=changes))
 
 
 def translate_input(

@@ -1,6 +1,6 @@
 """The fast engine: beam search by CTranslate2, with results equal to the reference's.
 
-What CTranslate2 cannot do, or would do otherwise, is handed to the reference: the output of a
+A search that CTranslate2 lacks, or would do differently, is done by the reference: the output of a
 sentence depends on the model and the settings, and not on the engine.
 """
 
@@ -27,28 +27,29 @@ from regard.engines.torch_engine import TorchEngine
 from regard.exchange.ctranslate2 import MOST_POSITIONS, SHORTLIST, token_names
 from regard.settings.decoding import DecodingSettings
 
-# Source symbols and rows (sentences times the width of the beam) that a worker searches at once.
-# Many rows make large products: of a transformer-base, batches of 50 sentences take a tenth more
-# processor time than batches of 100. A transformer-tiny, whose rows leave the caches, takes 2 %
-# more with 320 rows than with 240.
+# Source tokens and rows (sentences times the beam size) that a worker searches in one batch.
+# Large batches make large matrix products: with a transformer-base, batches of 50 sentences take a
+# tenth more processor time than batches of 100. A transformer-tiny, whose rows no longer fit into
+# the caches, takes 2 % more with 320 rows than with 240.
 WORKER_TOKENS = 2_048
 WORKER_ROWS = 256
-# So many batches of a worker make one search: none waits long for the last of another.
-PIECES = 4
-# It stops at so many finished outputs beyond the width of the beam, we when no better one can come.
-# Where it was not measured how many a model needs (`waiting`), it is so many up to a penalty: with
-# them 99.4 to 100 % of Multi30k's validation sentences were as the reference has them, with three
-# models and a length penalty of 1. Above the last penalty it finds others whatever it waits.
-MORE = {1.2: 5, 1.6: 20}
-HIGHEST_PENALTY = max(MORE)
-# Which of its kernels CTranslate2 takes, read when it loads its first model. By itself it never
-# takes those for AVX-512, which made a plain one 2 % faster on Multi30k's test with a beam of 5.
+# Batches of each worker in one search, so that no worker waits long for the last batch of another.
+WORKER_BATCHES = 4
+# CTranslate2 stops after `beam_size * patience` finished hypotheses; our search stops when none can
+# improve. These are the finished hypotheses beyond the beam size, up to a length penalty, for
+# models whose patience was not measured. With them 99.4 to 100 % of the outputs for Multi30k's
+# validation set equal the reference's, with three models and a length penalty of 1. Above the last
+# penalty the outputs differ whatever the patience.
+DEFAULT_PATIENCE = {1.2: 5, 1.6: 20}
+HIGHEST_PENALTY = max(DEFAULT_PATIENCE)
+# Selects CTranslate2's kernels; it is read when the first model is loaded. By default CTranslate2
+# never uses AVX-512, which made a plain model 2 % faster on Multi30k's test set with a beam of 5.
 INSTRUCTIONS = "CT2_FORCE_CPU_ISA"
-NEVER = frozenset((PAD, BEGIN))  # symbols that no output may hold
+NEVER = frozenset((PAD, BEGIN))  # tokens that no output may hold
 
 
 class Threads(NamedTuple):
-    """How the cores are shared out: sentences side by side, and threads for each of them."""
+    """How the cores are divided: workers that run in parallel, and the threads of each."""
 
     workers: int
     each: int
@@ -58,9 +59,8 @@ class Threads(NamedTuple):
 
 
 class CTranslate2Engine:
-    """Searches with an exported model; the reference answers where it would answer otherwise."""
+    """Searches with an exported model; the reference does what CTranslate2 would do differently."""
 
-    at_once = 2  # so that no worker waits for the others at the end of a search
     attends = True
 
     def __init__(
@@ -79,9 +79,9 @@ class CTranslate2Engine:
         if has_idle_avx512():
             os.environ.setdefault(INSTRUCTIONS, "AVX512")
         self.reference = reference
-        self._turn = Lock()  # at the reference, which has all cores
+        self._reference_lock = Lock()  # the reference uses all cores
         self.threads = threads
-        self.batch_tokens = PIECES * threads.workers * WORKER_TOKENS
+        self.batch_tokens = WORKER_BATCHES * threads.workers * WORKER_TOKENS
         self.compute_type = compute_type
         self._shortlist = shortlist and (folder / SHORTLIST).is_file()
         self._source_names = token_names(source_tokenizer)
@@ -91,9 +91,10 @@ class CTranslate2Engine:
             compute_type=compute_type,
             inter_threads=threads.workers,
             intra_threads=threads.each,
-            max_queued_batches=-1,  # all of a search, which has its own limit
+            max_queued_batches=-1,  # a search has a limit of its own
         )
-        self.waits: dict[tuple[int, float], int] = {}  # what was measured, by `wait_key`
+        self.patience: dict[tuple[int, float], int] = {}
+        """Measured numbers of finished hypotheses beyond the beam size, by `patience_key`."""
         self._positions = min(MOST_POSITIONS, reference.model.longest_target or MOST_POSITIONS)
 
     @property
@@ -104,8 +105,13 @@ class CTranslate2Engine:
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
     ) -> str | None:
-        """Name what is handed to the reference."""
-        return lacking(settings) or ("constraints" if any(constraints or ()) else None)
+        """Return the name of a requested feature that only the reference has."""
+        return lacking(settings, constrained=any(constraints or ()))
+
+    def concurrent_searches(self, settings: DecodingSettings, *, constrained: bool) -> int:
+        """Return 2, so that no worker waits at the end of a search, or 1 for the reference."""
+        constrained = constrained or settings.copy_verbatim
+        return 2 if lacking(settings, constrained=constrained) is None else 1
 
     def search(
         self,
@@ -121,20 +127,20 @@ class CTranslate2Engine:
         if not sources:
             return []
         if self.lacks(settings, constraints) is not None:
-            with self._turn:
+            with self._reference_lock:
                 return self.reference.search(
                     sources, settings, n_best=n_best, attention=attention, constraints=constraints
                 )
         lengths = torch.tensor([len(source) + 1 for source in sources])
         limits = self.reference.limits(lengths, settings).tolist()
-        found = self._found(sources, settings, n_best=n_best, longest=max(limits), scores=scores)
+        found = self._search(sources, settings, n_best=n_best, longest=max(limits), scores=scores)
         unsure = [
             row
             for row, hypotheses in enumerate(found)
             if len(hypotheses) < n_best or any(len(h.tokens) >= limits[row] for h in hypotheses)
         ]
         if unsure:  # they reached a limit, at which the reference ends a sentence properly
-            with self._turn:
+            with self._reference_lock:
                 better = self.reference.search(
                     [sources[row] for row in unsure], settings, n_best=n_best
                 )
@@ -151,7 +157,7 @@ class CTranslate2Engine:
         )
         return [[self._target_ids[name] for name in result.hypotheses[0]] for result in found]
 
-    def _found(
+    def _search(
         self,
         sources: Sequence[Sequence[int]],
         settings: DecodingSettings,
@@ -160,19 +166,19 @@ class CTranslate2Engine:
         longest: int,
         scores: bool,
     ) -> list[list[Hypothesis]]:
-        """Return what CTranslate2 finds; less than n_best where it cannot be trusted."""
+        """Return CTranslate2's hypotheses; fewer than n_best where they cannot be trusted."""
         penalty = _penalty(settings)
         short = [row for row, source in enumerate(sources) if len(source) < self._positions]
         results = self._translate(
             [sources[row] for row in short],
             beam_size=settings.beam,
-            patience=1 + self._more(settings, n_best) / settings.beam,
+            patience=1 + self._patience(settings, n_best) / settings.beam,
             num_hypotheses=n_best,
             length_penalty=penalty,
             repetition_penalty=settings.repetition_penalty,
             min_decoding_length=0,
             max_decoding_length=min(longest, self._positions),
-            # To a greedy search they are no use: it would normalise them for us alone.
+            # A greedy search does not need them and would compute a softmax for them alone.
             return_scores=scores or settings.beam > 1,
         )
         found: list[list[Hypothesis]] = [[] for _ in sources]
@@ -184,25 +190,25 @@ class CTranslate2Engine:
                     found[row].append(Hypothesis(tuple(tokens[:-1]), total, score, None))
         return found
 
-    def _more(self, settings: DecodingSettings, n_best: int) -> int:
-        """Return how many finished outputs beyond the width of the beam it shall wait for."""
+    def _patience(self, settings: DecodingSettings, n_best: int) -> int:
+        """Return how many finished hypotheses beyond the beam size end the search."""
         penalty = _penalty(settings)
         if penalty <= 1 and self.compute_type != "float32":
-            return 0  # rounded weights find other outputs anyhow: there it may stop when it likes
-        usual = next((more for highest, more in MORE.items() if penalty <= highest), 0)
-        more = self.waits.get(wait_key(settings), usual)
-        return more if n_best == 1 else max(more, settings.beam)
+            return 0  # quantised weights find other outputs anyway
+        default = next((n for highest, n in DEFAULT_PATIENCE.items() if penalty <= highest), 0)
+        patience = self.patience.get(patience_key(settings), default)
+        return patience if n_best == 1 else max(patience, settings.beam)
 
     def _translate(self, sources: Sequence[Sequence[int]], **options: Any) -> list[Any]:
         if not sources:
             return []
         names = self._source_names
-        shares = shared_out(
+        batches = worker_batches(
             [len(source) + 1 for source in sources],  # with an end mark
             workers=self.threads.workers,
-            most=max(1, WORKER_ROWS // options["beam_size"]),
+            max_rows=max(1, WORKER_ROWS // options["beam_size"]),
         )
-        begun = [
+        started = [
             self._translator.translate_batch(
                 [[names[number] for number in sources[row]] for row in rows],
                 asynchronous=True,
@@ -211,17 +217,17 @@ class CTranslate2Engine:
                 use_vmap=self._shortlist,
                 **options,
             )
-            for rows in shares
+            for rows in batches
         ]
         found: dict[int, Any] = {}
-        for rows, results in zip(shares, begun, strict=True):
+        for rows, results in zip(batches, started, strict=True):
             found |= {row: one.result() for row, one in zip(rows, results, strict=True)}
         return [found[row] for row in range(len(sources))]
 
     def _with_attention(
         self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
-        """Return the same with the weights behind them."""
+        """Return the same hypotheses with their attention weights."""
         places = [(row, rank) for row, some in enumerate(found) for rank in range(len(some))]
         maps = attention_over(
             self.reference.model,
@@ -233,11 +239,11 @@ class CTranslate2Engine:
         return found
 
 
-def lacking(settings: DecodingSettings) -> str | None:
-    """Name what CTranslate2 lacks for such a search, or would do otherwise.
+def lacking(settings: DecodingSettings, *, constrained: bool = False) -> str | None:
+    """Return the name of what CTranslate2 lacks for such a search, or does differently.
 
-    It draws samples in an order of its own, and where it forbids symbols (minimum length, n-grams,
-    constraints) it shares out their probability, which changes the scores.
+    It draws samples in an order of its own, and where it bans tokens (minimum length, n-grams,
+    constraints) it redistributes their probability, which changes the scores.
     """
     if settings.method != "beam":
         return f'method = "{settings.method}"'
@@ -245,7 +251,7 @@ def lacking(settings: DecodingSettings) -> str | None:
         return 'length_penalty_kind = "wu"'
     if settings.beam > 1 and _penalty(settings) > HIGHEST_PENALTY:
         return f"length_penalty above {HIGHEST_PENALTY:g}"
-    unchanged = type(settings).model_fields
+    fields = type(settings).model_fields
     for name in (
         "coverage_penalty",
         "diversity_groups",
@@ -253,24 +259,24 @@ def lacking(settings: DecodingSettings) -> str | None:
         "min_ratio",
         "no_repeat_ngram",
     ):
-        if getattr(settings, name) != unchanged[name].default:
+        if getattr(settings, name) != fields[name].default:
             return name
-    return None
+    return "constraints" if constrained else None
 
 
-def wait_key(settings: DecodingSettings) -> tuple[int, float]:
-    """Return what decides how long CTranslate2 must wait: the beam and its length penalty."""
+def patience_key(settings: DecodingSettings) -> tuple[int, float]:
+    """Return what the patience of a search depends on: the beam size and the length penalty."""
     return settings.beam, _penalty(settings)
 
 
-def shared_out(lengths: Sequence[int], *, workers: int, most: int) -> list[list[int]]:
-    """Return rows in batches, the longest first, as many batches for each worker.
+def worker_batches(lengths: Sequence[int], *, workers: int, max_rows: int) -> list[list[int]]:
+    """Return rows in batches, longest first, with the same number of batches for each worker.
 
-    They have at most so many rows on average, and each is about as much work: half of all work goes
-    by the lengths of the sentences, half by their number.
+    Batches have at most `max_rows` rows on average and take about the same work: half of the work
+    is estimated by the lengths of the sentences, half by their number.
     """
     array = np.array(lengths)
-    needed = max(-(-len(array) // most), -(-int(array.sum()) // WORKER_TOKENS))
+    needed = max(-(-len(array) // max_rows), -(-int(array.sum()) // WORKER_TOKENS))
     batches = min(-(-needed // workers) * workers, len(array))
     order = np.argsort(-array, kind="stable")
     work = array[order] + array.mean()

@@ -27,12 +27,7 @@ class Engine(Protocol):
 
     @property
     def batch_tokens(self) -> int:
-        """Padded source symbols that are best searched at once."""
-        ...
-
-    @property
-    def at_once(self) -> int:
-        """How many such searches, each by a thread of its own, keep it busy."""
+        """Number of padded source tokens that one search should have."""
         ...
 
     @property
@@ -43,7 +38,11 @@ class Engine(Protocol):
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
     ) -> str | None:
-        """Name what is asked for here and this engine cannot do; None if it can do everything."""
+        """Return the name of a requested feature that this engine lacks; None if it has all."""
+        ...
+
+    def concurrent_searches(self, settings: DecodingSettings, *, constrained: bool) -> int:
+        """Return how many such searches, each in its own thread, keep this engine busy."""
         ...
 
     def search(
@@ -58,8 +57,8 @@ class Engine(Protocol):
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first.
 
-        Sources are ids without end mark, none of them empty; constraints, where given, are one for
-        each source. Who wants no scores may get NaN, where finding them takes time.
+        Sources are ids without end mark, none of them empty; constraints, if given, are one for
+        each source. Without `scores`, a score may be NaN where computing it takes time.
         """
         ...
 
@@ -75,10 +74,10 @@ def attention_over(
     *,
     head: tuple[int, int] | None = None,
 ) -> list[Float[Tensor, "target source"]]:
-    """Return what each target looked at, as if the model had chosen it itself.
+    """Return the attention of each target over its source, as if the model had generated it.
 
     Ids come without end marks; the maps have a last row and column for them. `head` is a layer and
-    a head of the decoder, both counted from 0; without it the map is the one the model shows.
+    a head of the decoder, both counted from 0; by default the map is the one that the model shows.
     """
     model.eval()
     maps: dict[int, Tensor] = {}

@@ -1,4 +1,4 @@
-"""What is made and measured once for each model: its CTranslate2 conversion and its patience."""
+"""What is prepared once for each model: its conversion to CTranslate2, and its patience."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from regard.base.errors import SettingsError
 from regard.base.files import Fingerprint, write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, wait_key
+from regard.compute.processes import available_cores
+from regard.engines.ctranslate2_engine import (
+    CTranslate2Engine,
+    Threads,
+    lacking,
+    patience_key,
+)
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange.ctranslate2 import (
     Quantization,
@@ -42,13 +49,25 @@ class TranslatorParts(Protocol):
     recipe: Any
 
 
+def problem_with_ctranslate2(translator: TranslatorParts) -> str | None:
+    """Return why CTranslate2 cannot run this model; None if it can."""
+    try:
+        version("ctranslate2")
+        require_exportable(translator.recipe.model)
+    except PackageNotFoundError:
+        return "it is not installed (pip install ctranslate2)."
+    except SettingsError as error:
+        return str(error)
+    return None
+
+
 def engine_folder(run: Path, quantization: Quantization | None = None) -> Path:
     """Return where a run keeps its conversion."""
     return run / ENGINES / f"ctranslate2-{quantization or 'float32'}"
 
 
 def fingerprint(translator: TranslatorParts) -> str:
-    """Return a digest of weights and vocabularies: if it is the same, so is the conversion."""
+    """Return a digest of weights and vocabularies; the conversion is a function of these."""
     found = Fingerprint()
     for name, parameter in translator.model.named_parameters():
         found.add(name)
@@ -62,10 +81,10 @@ def fingerprint(translator: TranslatorParts) -> str:
 def converted(
     translator: TranslatorParts, *, run: Path | None, quantization: Quantization | None = None
 ) -> Iterator[Path]:
-    """Yield the folder of the conversion, made if it is not there or belongs to other weights.
+    """Yield the folder of the conversion, which is made if it is missing or of other weights.
 
-    Where it cannot be kept, because there is no run or it cannot be written to, it is temporary
-    and gone after the block.
+    If it cannot be kept, because there is no run or no permission to write to it, the folder is
+    temporary and is deleted after the block.
     """
     record = {"fingerprint": fingerprint(translator), "ctranslate2": version("ctranslate2")}
     if run is not None:
@@ -101,7 +120,7 @@ def _write(
 
 
 def remembered(run: Path | None, name: str) -> dict[str, Any]:
-    """Return what was measured before; a file that cannot be read is as good as none."""
+    """Return earlier measurements; none if there is no file or it cannot be read."""
     if run is None:
         return {}
     try:
@@ -112,7 +131,7 @@ def remembered(run: Path | None, name: str) -> dict[str, Any]:
 
 
 def remember(run: Path | None, name: str, key: str, value: dict[str, Any]) -> None:
-    """Keep a measurement, if the run can be written to."""
+    """Store a measurement, if the run can be written to."""
     if run is None:
         return
     path = run / ENGINES / name
@@ -123,25 +142,51 @@ def remember(run: Path | None, name: str, key: str, value: dict[str, Any]) -> No
         return
 
 
-PATIENCES = "waits.json"
-TRIED = (0, 1, 2, 3, 5, 10, 20)  # outputs more than the beam is wide
-DIFFERENT = 0.01  # of all sentences: fewer outputs than that shall not be the reference's
-CHANCE = 0.05  # of seeing so few among the sentences that it is measured on, if it were as many
+PATIENCE = "patience.json"
+TRIED = (0, 1, 2, 3, 5, 10, 20)  # finished hypotheses beyond the beam size
+MAX_DIFFERENT = 0.01  # largest accepted share of outputs that differ from the reference
+SIGNIFICANCE = 0.05  # of the test that the share is smaller
+MEASURED_SENTENCES = 1_000  # of these, 4 may differ
+LONGEST = 5_000  # tokens of a sentence that is measured; no longer one is translated
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Outputs beyond the width of the beam, and of how many sentences the best was found so."""
+    """How long CTranslate2 must search with a model, and how well its outputs then agree."""
 
-    more: Annotated[int, Field(ge=0, le=max(TRIED))]
-    same: Annotated[float, Field(ge=0, le=1)]
+    extra: Annotated[int, Field(ge=0, le=max(TRIED))]
+    """Finished hypotheses beyond the beam size that end a search."""
+    agreement: Annotated[float, Field(ge=0, le=1)]
+    """Share of the measured sentences whose output equals the reference's."""
     sentences: int
+
+
+def prepare_patience(
+    translator: TranslatorParts, run: Path, texts: Sequence[str]
+) -> Patience | None:
+    """Return the patience that CTranslate2 needs with this model, measured if it is not known.
+
+    It is None if CTranslate2 cannot do the recipe's search, if the search is greedy, or if there
+    are too few texts. The texts should not be those of the training, on which the model is too
+    confident.
+    """
+    settings = translator.recipe.decoding
+    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(translator):
+        return None
+    known = known_patience(run, fingerprint(translator), settings)
+    if known is not None:
+        return known
+    encoded = [translator.source_tokenizer.encode(text) for text in texts[:MEASURED_SENTENCES]]
+    sources = [ids for ids in encoded if 0 < len(ids) <= LONGEST]
+    if not agreement_is_shown(0, len(sources)):
+        return None
+    return measure_patience(translator, run, sources, cores=available_cores())
 
 
 def measure_patience(
     translator: TranslatorParts, run: Path, sources: Sequence[Sequence[int]], *, cores: int
 ) -> Patience:
-    """Find the shortest wait that gives the reference's outputs, and keep it beside the run."""
+    """Return the least patience that gives the reference's outputs, and store it in the run."""
     reference = TorchEngine(translator.model)
     with converted(translator, run=run) as folder:
         engine = CTranslate2Engine(
@@ -153,50 +198,57 @@ def measure_patience(
         )
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
-    remember(run, PATIENCES, _key(fingerprint(translator), settings), asdict(found))
+    remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))
     return found
 
 
 def least_patience(
     engine: CTranslate2Engine, sources: Sequence[Sequence[int]], settings: DecodingSettings
 ) -> Patience:
-    """Return the first wait that suffices, or the longest; a longer one changes no right output."""
+    """Return the least patience that suffices, or the greatest that is tried.
+
+    More patience never changes an output that equals the reference's.
+    """
     wanted: dict[int, tuple[int, ...]] = {}
     lengths = [(len(source) + 1, 0) for source in sources]
     for rows in sorted_batches(lengths, token_budget=engine.reference.batch_tokens):
         best = engine.reference.search([sources[row] for row in rows], settings)
         wanted |= {row: some[0].tokens for row, some in zip(rows, best, strict=True)}
-    others = list(wanted)
-    for more in TRIED:
-        engine.waits[wait_key(settings)] = more
-        found = engine.search([sources[row] for row in others], settings)
-        others = [
-            row for row, some in zip(others, found, strict=True) if some[0].tokens != wanted[row]
+    different = list(wanted)
+    for extra in TRIED:
+        engine.patience[patience_key(settings)] = extra
+        found = engine.search([sources[row] for row in different], settings)
+        different = [
+            row for row, some in zip(different, found, strict=True) if some[0].tokens != wanted[row]
         ]
-        if surely_few(len(others), len(sources)):
+        if agreement_is_shown(len(different), len(sources)):
             break
-    return Patience(more, 1 - len(others) / len(sources), len(sources))
+    return Patience(extra, 1 - len(different) / len(sources), len(sources))
 
 
-def surely_few(different: int, sentences: int) -> bool:
-    """Return whether so few of these sentences show that few of all are different."""
-    so_few = sum(
-        math.comb(sentences, count) * DIFFERENT**count * (1 - DIFFERENT) ** (sentences - count)
+def agreement_is_shown(different: int, sentences: int) -> bool:
+    """Return whether these differences show that at most MAX_DIFFERENT of all outputs differ.
+
+    It is a binomial test: P(X <= different) < SIGNIFICANCE for X ~ B(sentences, MAX_DIFFERENT).
+    """
+    share = MAX_DIFFERENT
+    probability = sum(
+        math.comb(sentences, count) * share**count * (1 - share) ** (sentences - count)
         for count in range(different + 1)
     )
-    return so_few < CHANCE
+    return probability < SIGNIFICANCE
 
 
 def known_patience(run: Path | None, model: str, settings: DecodingSettings) -> Patience | None:
-    """Return what was measured of the model of this fingerprint, if anything was."""
-    found = remembered(run, PATIENCES).get(_key(model, settings))
+    """Return the patience that was measured for the model with this fingerprint, if any."""
+    found = remembered(run, PATIENCE).get(_key(model, settings))
     try:
         return TypeAdapter(Patience).validate_python(found)
-    except ValidationError:  # there is none, or it is not ours
+    except ValidationError:  # it is missing, or damaged
         return None
 
 
 def _key(model: str, settings: DecodingSettings) -> str:
-    beam, penalty = wait_key(settings)
+    beam, penalty = patience_key(settings)
     release = version("ctranslate2")
     return f"{model}, ctranslate2 {release}, beam {beam}, length penalty {penalty:g}"

@@ -22,7 +22,7 @@ from regard.decoding.search import LengthPenalty, least_lengths, length_limits
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
 
-# A beam needs a place for every symbol of what is required, but not without end.
+# A beam needs a place for each required token, up to this size.
 WIDEST_FOR_REQUIRED = 64
 
 
@@ -31,7 +31,6 @@ class TorchEngine:
 
     name = "torch"
     batch_tokens = 2_048  # enough to keep the cores busy, small enough for their caches
-    at_once = 1
     attends = True
 
     def __init__(self, model: Translator[Any]):
@@ -40,7 +39,7 @@ class TorchEngine:
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
     ) -> str | None:
-        """Name what this engine cannot do: only what no engine could."""
+        """Return the name of what this engine lacks: only what no search could do."""
         if not any(some.required for some in constraints or ()):
             return None
         if settings.method != "beam":
@@ -48,6 +47,10 @@ class TorchEngine:
         if settings.diversity_groups > 1:
             return "required words with diversity_groups"
         return None
+
+    def concurrent_searches(self, settings: DecodingSettings, *, constrained: bool) -> int:
+        """Return 1: a search uses all cores."""
+        return 1
 
     def search(
         self,
@@ -112,7 +115,7 @@ class TorchEngine:
     def limits(
         self, lengths: Int[Tensor, "batch"], settings: DecodingSettings
     ) -> Int[Tensor, "batch"]:
-        """Return the most symbols of each output by those of its source; both count the end."""
+        """Return the most tokens of each output by those of its source; both count the end mark."""
         limits = length_limits(
             lengths,
             ratio=settings.max_ratio,
@@ -145,32 +148,41 @@ class TorchEngine:
         )
 
 
-LEAST_SENTENCES = 4  # for a process; with fewer, waiting for it takes longer
+MIN_SENTENCES = 4  # for each process; with fewer, communication takes longer than the search
 
 
-class _Question(NamedTuple):
+class _SearchRequest(NamedTuple):
     sources: Sequence[Sequence[int]]
     settings: DecodingSettings
     n_best: int
+    constraints: Sequence[Constraints] | None
+
+    def part(self, number: int, count: int) -> _SearchRequest:
+        """Return every `count`-th sentence: neighbours are of similar length."""
+        constraints = None if self.constraints is None else self.constraints[number::count]
+        return self._replace(sources=self.sources[number::count], constraints=constraints)
 
 
 class TorchProcesses:
-    """Searches with the model in this process and in helpers; it answers like the engine it has."""
+    """Searches in this process and in workers; the results are those of the engine it is given."""
 
     name = "torch"
-    at_once = 1
     attends = True
 
     def __init__(self, engine: TorchEngine, *, processes: int):
         self.engine = engine
         self.batch_tokens = engine.batch_tokens * processes
-        self._helpers = [WorkerProcess(self._help) for _ in range(processes - 1)]
+        self._workers = [WorkerProcess(self._search_part) for _ in range(processes - 1)]
 
     def lacks(
         self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
     ) -> str | None:
-        """Name what is asked for here and this engine cannot do; None if it can do everything."""
+        """Return the name of what this engine lacks: only what no search could do."""
         return self.engine.lacks(settings, constraints)
+
+    def concurrent_searches(self, settings: DecodingSettings, *, constrained: bool) -> int:
+        """Return 1: a search uses all cores."""
+        return 1
 
     def search(
         self,
@@ -183,10 +195,10 @@ class TorchProcesses:
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first."""
-        processes = min(len(self._helpers) + 1, len(sources) // LEAST_SENTENCES)
-        # Samples depend on who was drawn before, and maps of attention are too large to send.
-        if processes > 1 and settings.method == "beam" and not attention and constraints is None:
-            found = self._shared(sources, settings, n_best, processes)
+        processes = min(len(self._workers) + 1, len(sources) // MIN_SENTENCES)
+        if processes > 1 and not attention:  # maps of attention are too large to send
+            request = _SearchRequest(sources, settings, n_best, constraints)
+            found = self._search_in_parallel(request, processes)
             if found is not None:
                 return found
         return self.engine.search(
@@ -194,40 +206,40 @@ class TorchProcesses:
         )
 
     def close(self) -> None:
-        """End the helpers; from now on this process searches alone."""
-        for helper in self._helpers:
-            helper.stop()
-        self._helpers = []
+        """Stop the workers; from now on this process searches alone."""
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
 
-    def _shared(
-        self,
-        sources: Sequence[Sequence[int]],
-        settings: DecodingSettings,
-        n_best: int,
-        processes: int,
+    def _search_in_parallel(
+        self, request: _SearchRequest, processes: int
     ) -> list[list[Hypothesis]] | None:
-        """Share out the sentences in turns, for neighbours are of like length; None if it fails."""
-        busy = self._helpers[: processes - 1]
-        parts: list[list[list[Hypothesis]] | None] = []
+        """Return the hypotheses of all sentences; None if a part fails."""
+        busy = self._workers[: processes - 1]
         try:
             with using_threads(1):
-                for number, helper in enumerate(busy, start=1):
-                    helper.send(_Question(sources[number::processes], settings, n_best))
-                own = self._help(_Question(sources[::processes], settings, n_best))
-                parts = [own, *(helper.receive() for helper in busy)]
+                for number, worker in enumerate(busy, start=1):
+                    worker.send(request.part(number, processes))
+                first = self._search_part(request.part(0, processes))
+                parts = [first, *(worker.receive() for worker in busy)]
         except WorkerLostError:
             self.close()
             return None
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        found: list[list[Hypothesis]] = [[] for _ in request.sources]
         for number, part in enumerate(parts):
             if part is None:
                 return None
             found[number::processes] = part
         return found
 
-    def _help(self, question: _Question) -> list[list[Hypothesis]] | None:
-        """Search for a part; None for any mistake: in one piece it is found again, and named."""
+    def _search_part(self, request: _SearchRequest) -> list[list[Hypothesis]] | None:
+        """Return the hypotheses; None for any error, which a search of all sentences raises."""
         try:
-            return self.engine.search(question.sources, question.settings, n_best=question.n_best)
+            return self.engine.search(
+                request.sources,
+                request.settings,
+                n_best=request.n_best,
+                constraints=request.constraints,
+            )
         except Exception:
             return None

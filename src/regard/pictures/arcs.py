@@ -1,4 +1,4 @@
-"""Arcs between words: what one word looks at, or every word of a sentence."""
+"""Arcs between words: what one word attends to, or every word of a sentence."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from regard.pictures.labels import (
     word_centres,
 )
 
-ABOVE = 2.0  # letters of room over the highest arc
+ABOVE = 2.0  # letters of space above the highest arc
 LEAST_SHOWN = 0.02  # a thinner arc could not be seen
 LEAST_NUMBERED = 0.1
 
 
 @dataclass(frozen=True)
-class Gaze:
-    """A sentence, the place of the word that looks, and how much it looks at each word."""
+class WordAttention:
+    """The attention of one word: a sentence, the index of the word, and its weights."""
 
     words: Sequence[str]
     place: int
@@ -42,80 +42,81 @@ class Gaze:
     note: str = ""
 
 
-def draw_arcs(gazes: Sequence[Gaze], path: Path, *, title: str | None = None) -> None:
-    """Draw one sentence under the other to PNG, SVG or PDF, or write the weights as CSV or JSON."""
-    checked = _checked(gazes)
+def draw_arcs(sentences: Sequence[WordAttention], path: Path, *, title: str | None = None) -> None:
+    """Draw sentences below each other to PNG, SVG or PDF, or write the weights as CSV or JSON."""
+    checked = _checked(sentences)
     save_figure(partial(_arcs, checked, title), path, data=partial(_records, checked))
 
 
-def arcs_svg(gazes: Sequence[Gaze], *, title: str | None = None) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
-    return figure_svg(partial(_arcs, _checked(gazes), title))
+def arcs_svg(sentences: Sequence[WordAttention], *, title: str | None = None) -> str:
+    """Return the same picture as SVG text, for a page."""
+    return figure_svg(partial(_arcs, _checked(sentences), title))
 
 
-def _checked(gazes: Sequence[Gaze]) -> Sequence[Gaze]:
-    if not gazes:
+def _checked(sentences: Sequence[WordAttention]) -> Sequence[WordAttention]:
+    if not sentences:
         raise RegardError("there are no sentences to draw.")
-    for gaze in gazes:
-        if len(gaze.words) != len(gaze.weights):
+    for sentence in sentences:
+        if len(sentence.words) != len(sentence.weights):
             raise RegardError(
-                f"{len(gaze.weights)} weights do not fit {len(gaze.words)} words: "
+                f"{len(sentence.weights)} weights do not fit {len(sentence.words)} words: "
                 "each word needs one."
             )
-        if not 0 <= gaze.place < len(gaze.words):
+        if not 0 <= sentence.place < len(sentence.words):
             raise RegardError(
-                f"place {gaze.place} is outside the sentence of {len(gaze.words)} words."
+                f"place {sentence.place} is outside the sentence of {len(sentence.words)} words."
             )
-    return gazes
+    return sentences
 
 
-def _records(gazes: Sequence[Gaze]) -> Records:
+def _records(sentences: Sequence[WordAttention]) -> Records:
     columns = ("sentence", "note", "from_place", "from", "to_place", "to", "weight")
     rows = [
-        (number, gaze.note, gaze.place, gaze.words[gaze.place], place, word, float(weight))
-        for number, gaze in enumerate(gazes)
-        for place, (word, weight) in enumerate(zip(gaze.words, gaze.weights, strict=True))
+        (number, each.note, each.place, each.words[each.place], place, word, float(weight))
+        for number, each in enumerate(sentences)
+        for place, (word, weight) in enumerate(zip(each.words, each.weights, strict=True))
     ]
     return Records(columns, rows)
 
 
-def _arcs(gazes: Sequence[Gaze], title: str | None) -> Figure:
-    """Draw a panel a sentence, all at one scale."""
-    letters = max(word_centres(gaze.words)[1] for gaze in gazes)
-    heights = [_reach(gaze) / 4 + ABOVE + _below(gaze) for gaze in gazes]  # arcs are flattened
+def _arcs(sentences: Sequence[WordAttention], title: str | None) -> Figure:
+    """Draw a panel for each sentence, all at the same scale."""
+    letters = max(word_centres(sentence.words)[1] for sentence in sentences)
+    # The arcs are flattened to a quarter of their width.
+    heights = [_reach(sentence) / 4 + ABOVE + _below(sentence) for sentence in sentences]
     figure = Figure(
         figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * sum(heights) + 0.3)
     )
-    panels = figure.subplots(len(gazes), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, gaze in zip(panels, gazes, strict=True):
-        _draw_one(axes, gaze)
+    panels = figure.subplots(len(sentences), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, sentence in zip(panels, sentences, strict=True):
+        _draw_one(axes, sentence)
         axes.set_xlim(-WORD_GAP, letters)
-        if reads_right_to_left(gaze.words):
+        if reads_right_to_left(sentence.words):
             axes.invert_xaxis()
-        axes.set_ylim(-_below(gaze), _reach(gaze) / 4 + ABOVE)
+        axes.set_ylim(-_below(sentence), _reach(sentence) / 4 + ABOVE)
         axes.axis("off")
     if title is not None:
         panels[0].set_title(plain_text(title), pad=6)
     return figure
 
 
-def _draw_one(axes: Axes, gaze: Gaze) -> None:
-    centres, _ = word_centres(gaze.words)
-    start = centres[gaze.place]
-    strongest = int(np.argmax(gaze.weights))
-    for place, (word, weight) in enumerate(zip(gaze.words, gaze.weights, strict=True)):
-        looks = place == gaze.place
+def _draw_one(axes: Axes, sentence: WordAttention) -> None:
+    centres, _ = word_centres(sentence.words)
+    start = centres[sentence.place]
+    strongest = int(np.argmax(sentence.weights))
+    for place, (word, weight) in enumerate(zip(sentence.words, sentence.weights, strict=True)):
+        is_query = place == sentence.place
         axes.text(
             centres[place],
             0,
             readable_label(word),
             ha="center",
             va="top",
-            color=PALETTE[1] if looks else INK,
-            fontweight="bold" if looks or place == strongest else "normal",
+            color=PALETTE[1] if is_query else INK,
+            fontweight="bold" if is_query or place == strongest else "normal",
         )
         width = abs(centres[place] - start)
-        if weight >= LEAST_SHOWN and not looks:
+        if weight >= LEAST_SHOWN and not is_query:
             axes.add_patch(
                 Arc(
                     ((centres[place] + start) / 2, 0.5),
@@ -129,7 +130,7 @@ def _draw_one(axes: Axes, gaze: Gaze) -> None:
                     capstyle="round",
                 )
             )
-        if weight >= LEAST_NUMBERED and not looks:
+        if weight >= LEAST_NUMBERED and not is_query:
             axes.text(
                 centres[place],
                 -1.9,
@@ -139,22 +140,22 @@ def _draw_one(axes: Axes, gaze: Gaze) -> None:
                 fontsize=8,
                 color=FAINT,
             )
-    if gaze.note:
-        side = "right" if reads_right_to_left(gaze.words) else "left"
-        axes.text(0, -3.9, plain_text(gaze.note), ha=side, va="top", fontsize=9, color=FAINT)
+    if sentence.note:
+        side = "right" if reads_right_to_left(sentence.words) else "left"
+        axes.text(0, -3.9, plain_text(sentence.note), ha=side, va="top", fontsize=9, color=FAINT)
 
 
-def _below(gaze: Gaze) -> float:
-    """Return how far the text goes down, in letters."""
-    return 6.6 if gaze.note else 3.9
+def _below(sentence: WordAttention) -> float:
+    """Return the height of the text below the line, in letters."""
+    return 6.6 if sentence.note else 3.9
 
 
-def _reach(gaze: Gaze) -> float:
-    """Return how wide the widest arc is, in letters."""
-    centres, _ = word_centres(gaze.words)
+def _reach(sentence: WordAttention) -> float:
+    """Return the width of the widest arc, in letters."""
+    centres, _ = word_centres(sentence.words)
     shown = [
-        abs(centre - centres[gaze.place])
-        for centre, weight in zip(centres, gaze.weights, strict=True)
+        abs(centre - centres[sentence.place])
+        for centre, weight in zip(centres, sentence.weights, strict=True)
         if weight >= LEAST_SHOWN
     ]
     return max([8.0, *shown])
@@ -179,7 +180,7 @@ def draw_sentence_arcs(
 def sentence_arcs_svg(
     weights: Float[np.ndarray, "words words"], *, words: Sequence[str], title: str | None = None
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
+    """Return the same picture as SVG text, for a page."""
     drawn = labelled_map(weights, source=words, target=words)
     return figure_svg(partial(_sentence, drawn, title))
 
@@ -230,12 +231,12 @@ def _sentence(drawn: LabelledMap, title: str | None) -> Figure:
 
 
 def _height(centres: Sequence[float], row: int, column: int) -> float:
-    """Return how far an arc leaves the line; arcs are flattened."""
+    """Return the height of an arc; arcs are flattened."""
     return abs(centres[row] - centres[column]) / 4 + 0.5
 
 
 def _arc(axes: Axes, centres: Sequence[float], row: int, column: int, weight: float) -> None:
-    """Draw an arc in the colour of the word that looks, as thick as the weight."""
+    """Draw an arc in the colour of the attending word, as thick as its weight."""
     back = column < row
     axes.add_patch(
         Arc(

@@ -1,4 +1,4 @@
-"""From a drawing to a file: the colours, fonts and sizes of all pictures, and their data."""
+"""From a figure to a file: colours, fonts and formats of all pictures, and their data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def unknown_suffix(path: Path, known: tuple[str, ...]) -> RegardError:
-    """Return the error for a file name that no format goes with."""
+    """Return the error for a file name with an unknown suffix."""
     return RegardError(
         f"{path}: cannot tell a format from the suffix '{path.suffix}'. "
         f"Choose one of: {', '.join(known)}."
@@ -55,13 +55,13 @@ DATA_SUFFIXES = (".csv", ".json")
 
 @dataclass(frozen=True)
 class Records:
-    """Rows under named columns; each row has a value for each of them, or None."""
+    """A table: named columns, and rows with a value or None for each of them."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Value]]
 
     def to_dicts(self) -> list[dict[str, Value]]:
-        """Return each row with the names of its values."""
+        """Return each row as a dictionary."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
@@ -84,7 +84,7 @@ def csv_text(rows: Sequence[Sequence[Value]]) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return plain values as JSON that a person can read too."""
+    """Return plain values as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -97,23 +97,23 @@ Colour: TypeAlias = tuple[int, int, int]
 
 BLUE_HUE = math.radians(256)
 
-# Ink, faint ink and rules of drawn pictures; the report lets them follow the reader's theme.
+# Text, faint text and lines of pictures; in the report they follow the reader's theme.
 INK = "#1f2328"
 FAINT = "#6a737d"
 RULE = "#e2e6ea"
 
-# For models, in this order; each stands out by at least 3:1 on white and on the report's night.
+# For models, in this order; each has a contrast of at least 3:1 in both themes of the report.
 PALETTE = ("#2f7de1", "#d9622b", "#1f9d72", "#b05cc6", "#b8860b", "#d6457a", "#5f7f95", "#8a7a2d")
 
 
-def ink_on_paper(share: float) -> Colour:
-    """Return the colour of a weight on a light ground: 0 is white, 1 the deepest blue."""
+def colour_on_light(share: float) -> Colour:
+    """Return the colour of a weight on a light background: 0 is white, 1 the deepest blue."""
     share = _clip(share)
     return _from_oklch(1.0 - 0.66 * share, 0.145 * math.sin(0.62 * math.pi * share), BLUE_HUE)
 
 
-def light_in_the_dark(share: float) -> Colour:
-    """Return the colour of a weight on a dark ground: 0 is nearly black, 1 the brightest blue."""
+def colour_on_dark(share: float) -> Colour:
+    """Return the colour of a weight on a dark background: 0 is nearly black, 1 bright blue."""
     share = _clip(share)
     chroma = 0.025 + 0.11 * math.sin(math.pi * min(1.0, 0.88 * share))
     return _from_oklch(0.25 + 0.67 * share, chroma, BLUE_HUE)
@@ -131,7 +131,7 @@ def _clip(share: float) -> float:
 def _from_oklch(lightness: float, chroma: float, hue: float) -> Colour:
     """Return the sRGB colour of an OKLCh one."""
     a, b = chroma * math.cos(hue), chroma * math.sin(hue)
-    # Cube roots of the cones' responses, then linear light.
+    # The cubes of the non-linear cone responses, then linear light.
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
     short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
@@ -149,11 +149,11 @@ def _encoded(light: float) -> int:
     return round(255 * encoded)
 
 
-Format: TypeAlias = Literal["png", "svg", "pdf"]
+PictureFormat: TypeAlias = Literal["png", "svg", "pdf"]
 Made = TypeVar("Made")
-FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
+FORMATS: dict[str, PictureFormat] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
-# What matplotlib says of a character that no font has, and how text ends in its SVG files.
+# Matplotlib's warning about a character that no font has, and a text in its SVG files.
 MISSING = re.compile(r"Glyph (\d+) .*missing from")
 SVG_TEXT = re.compile(r">([^<>]+)</text>")
 
@@ -175,30 +175,32 @@ def save_figure(
 
 
 def figure_svg(draw: Callable[[], Figure]) -> str:
-    """Return a figure as SVG text on a transparent ground, to stand in a page."""
-    return render(draw, "svg", ground="none").decode("utf-8")
+    """Return a figure as SVG text with a transparent background, for a page."""
+    return render(draw, "svg", background="none").decode("utf-8")
 
 
 def figure_in_full(draw: Callable[[], Figure]) -> Figure:
-    """Return a figure whose page is as large as what was drawn, labels included, for a notebook."""
+    """Return a figure that is large enough for all of its labels, for a notebook."""
     return _with_fonts(lambda: _in_full(draw()), "png")
 
 
-def render(draw: Callable[[], Figure], format: Format, *, ground: str = "white") -> bytes:
+def render(
+    draw: Callable[[], Figure], format: PictureFormat, *, background: str = "white"
+) -> bytes:
     """Return the bytes of a figure; the same figure always gives the same bytes.
 
     A script that no installed font has is drawn as boxes, with a warning that names it.
     """
-    content = _with_fonts(lambda: _bytes_of(draw(), format, ground), format)
+    content = _with_fonts(lambda: _bytes_of(draw(), format, background), format)
     if format != "svg":
         return content
-    # Who shows an SVG file takes every text for one that runs from left to right.
+    # Programs that show an SVG file assume that every text runs from left to right.
     text = content.decode("utf-8")
     return SVG_TEXT.sub(lambda found: f">{with_direction(found[1])}</text>", text).encode("utf-8")
 
 
-def _bytes_of(figure: Figure, format: Format, ground: str) -> bytes:
-    # Each format has its own name for the date that must not be in the file.
+def _bytes_of(figure: Figure, format: PictureFormat, background: str) -> bytes:
+    # The same figure must give the same bytes: each format has its own name for the date.
     undated: dict[str, dict[str, Any]] = {
         "png": {"Software": None},
         "svg": {"Date": None, "Creator": None},
@@ -209,7 +211,7 @@ def _bytes_of(figure: Figure, format: Format, ground: str) -> bytes:
         buffer,
         format=format,
         dpi=160,
-        facecolor=ground,
+        facecolor=background,
         bbox_inches="tight",
         pad_inches=0.12,
         metadata=undated[format],
@@ -236,9 +238,9 @@ def _in_full(figure: Figure) -> Figure:
     return figure
 
 
-def _with_fonts(make: Callable[[], Made], format: Format) -> Made:
-    """Draw, and where a character is missing draw again with the installed fonts that have it."""
-    if format == "svg":  # who shows it has fallbacks of their own
+def _with_fonts(make: Callable[[], Made], format: PictureFormat) -> Made:
+    """Draw, and if a character is missing, draw again with installed fonts that have it."""
+    if format == "svg":  # the viewer falls back to its own fonts
         return _made(make, ["sans-serif"])[0]
     families = preferred_families()
     made, missing = _made(make, families)
@@ -251,14 +253,14 @@ def _with_fonts(make: Callable[[], Made], format: Format) -> Made:
 
 def _made(make: Callable[[], Made], families: list[str]) -> tuple[Made, frozenset[int]]:
     """Return what was made with these fonts, and the characters that none of them has."""
-    with _one_at_a_time, _settings(families), warnings.catch_warnings(record=True) as heard:
+    with _one_at_a_time, _settings(families), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = make()
     missing = set()
-    for warning in heard:
+    for warning in caught:
         if found := MISSING.match(str(warning.message)):
             missing.add(int(found[1]))
-        else:  # not ours to hide
+        else:  # pass on other warnings
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
@@ -271,7 +273,7 @@ def _settings(families: list[str]) -> Iterator[None]:
     search = logging.getLogger("matplotlib.font_manager")
     level = search.level
     with matplotlib.rc_context():
-        search.setLevel(logging.ERROR)  # that a font has no bold letters is nothing to report
+        search.setLevel(logging.ERROR)  # do not report that a font has no bold letters
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(
             {
@@ -279,8 +281,8 @@ def _settings(families: list[str]) -> Iterator[None]:
                 "font.sans-serif": [OWN_FAMILY],
                 "font.size": 10,
                 "text.color": INK,
-                "text.parse_math": False,  # a word may hold dollars
-                "axes.facecolor": "none",  # the ground of a page shows through
+                "text.parse_math": False,  # a word may contain dollar signs
+                "axes.facecolor": "none",  # the background of a page shows through
                 "axes.edgecolor": FAINT,
                 "axes.labelcolor": INK,
                 "axes.titlecolor": INK,
@@ -298,7 +300,7 @@ def _settings(families: list[str]) -> Iterator[None]:
                 "xtick.labelcolor": INK,
                 "ytick.labelcolor": INK,
                 "legend.frameon": False,
-                "svg.fonttype": "none",  # text stays text: any script, and it can be searched
+                "svg.fonttype": "none",  # text stays text, in any script, and can be searched
                 "svg.hashsalt": "regard",
                 "pdf.fonttype": 42,
             }

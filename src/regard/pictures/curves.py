@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,15 +16,16 @@ from regard.base.errors import RegardError
 from regard.pictures.canvas import PALETTE, Records, figure_svg, save_figure, write_records
 from regard.pictures.labels import plain_text, readable_label
 from regard.scoring.bleu import Band
-from regard.scoring.bootstrap import SureBand
+from regard.scoring.bootstrap import BandWithInterval
 
 # Rows of `metrics.jsonl`: {"kind": "train" | "valid", "step": 20, "seconds": 3.1, "loss": 4.2, ...}
 History: TypeAlias = Sequence[Mapping[str, Any]]
 Against: TypeAlias = Literal["step", "minutes"]
+AnyBand = TypeVar("AnyBand", Band, BandWithInterval)
 
 MARKERS = "osD^vPX*"
-MOST_MARKERS = 25  # more would make a curve a string of beads
-# What validations measure beside the loss, and how it is called; the first that is there is drawn.
+MOST_MARKERS = 25  # more would hide the curve
+# What validation measures in addition to the loss, with its label; the first one found is drawn.
 MEASURES = {
     "bleu": "BLEU",
     "accuracy": "accuracy",
@@ -36,14 +37,14 @@ MEASURES = {
 def draw_length_curves(
     bands: Mapping[str, Sequence[Band]], path: Path, *, title: str | None = None
 ) -> None:
-    """Draw BLEU against source length, a curve for each named model; or write its data."""
-    known = _some_bands(bands)
+    """Draw BLEU against source length, a curve for each named model; or write the data."""
+    known = _require_bands(bands)
     save_figure(partial(_length_curves, known, title), path, data=partial(_length_records, known))
 
 
 def length_curves_svg(bands: Mapping[str, Sequence[Band]], *, title: str | None = None) -> str:
-    """Return BLEU against source length as SVG text, to stand in a page."""
-    return figure_svg(partial(_length_curves, _some_bands(bands), title))
+    """Return BLEU against source length as SVG text, for a page."""
+    return figure_svg(partial(_length_curves, _require_bands(bands), title))
 
 
 def draw_learning_curves(
@@ -53,11 +54,11 @@ def draw_learning_curves(
     against: Against = "step",
     title: str | None = None,
 ) -> None:
-    """Draw losses, and the measure that validation has beside them, of each named model.
+    """Draw the losses and the validation measure of each named model.
 
-    The suffix of the file asks for PNG, SVG or PDF, or as CSV or JSON for the numbers.
+    The suffix of the file chooses PNG, SVG or PDF, or CSV or JSON for the numbers.
     """
-    known = _some_history(histories)
+    known = _require_history(histories)
     draw = partial(_learning_curves, known, against, title)
     save_figure(draw, path, data=partial(_learning_records, known))
 
@@ -65,12 +66,12 @@ def draw_learning_curves(
 def learning_curves_svg(
     histories: Mapping[str, History], *, against: Against = "step", title: str | None = None
 ) -> str:
-    """Return learning curves as SVG text, to stand in a page."""
-    return figure_svg(partial(_learning_curves, _some_history(histories), against, title))
+    """Return learning curves as SVG text, for a page."""
+    return figure_svg(partial(_learning_curves, _require_history(histories), against, title))
 
 
 def _length_curves(bands: Mapping[str, Sequence[Band]], title: str | None) -> Figure:
-    """Draw the bands side by side, however wide each is; a band without a score leaves a gap."""
+    """Draw bands of any width at equal distances; a band without a score leaves a gap."""
     every_band = {(band.low, band.high): band for each in bands.values() for band in each}
     places = {ends: place for place, ends in enumerate(sorted(every_band))}
 
@@ -112,7 +113,7 @@ def _learning_records(histories: Mapping[str, History]) -> Records:
 def _learning_curves(
     histories: Mapping[str, History], against: Against, title: str | None
 ) -> Figure:
-    """Draw losses on the left and, if validation measured more, that on the right."""
+    """Draw losses on the left and the validation measure, if there is one, on the right."""
     measure = _measure(histories)
     figure = Figure(figsize=(8.6 if measure else 5.6, 3.5))
     panels = list(figure.subplots(1, 2 if measure else 1, squeeze=False)[0])
@@ -185,7 +186,7 @@ def _finish(figure: Figure, panels: Sequence[Axes], title: str | None) -> None:
 def _points(
     rows: History, kind: str, value: str, against: Against
 ) -> tuple[list[float], list[float]]:
-    """Return where and how high the curve of one value goes; rows without it are passed over."""
+    """Return the x and y values of a curve; rows without the value are skipped."""
     places, heights = [], []
     for row in rows:
         height = row.get(value)
@@ -195,13 +196,13 @@ def _points(
     return places, heights
 
 
-def _some_bands(bands: Mapping[str, Sequence[Band]]) -> Mapping[str, Sequence[Band]]:
+def _require_bands(bands: Mapping[str, Sequence[AnyBand]]) -> Mapping[str, Sequence[AnyBand]]:
     if not any(bands.values()):
         raise RegardError("there are no length bands to draw.")
     return bands
 
 
-def _some_history(histories: Mapping[str, History]) -> Mapping[str, History]:
+def _require_history(histories: Mapping[str, History]) -> Mapping[str, History]:
     if not any(histories.values()):
         raise RegardError("there is no training history to draw.")
     return histories
@@ -210,34 +211,40 @@ def _some_history(histories: Mapping[str, History]) -> Mapping[str, History]:
 LEGEND_COLUMNS = 3
 
 
-def draw_sure_curves(
-    bands: Mapping[str, Sequence[SureBand]], path: Path, *, title: str | None = None
+def draw_interval_curves(
+    bands: Mapping[str, Sequence[BandWithInterval]], path: Path, *, title: str | None = None
 ) -> None:
-    """Draw a curve and its bootstrap band for each named model to PNG, SVG or PDF."""
-    save_figure(partial(_sure_curves, _some(bands), title), path)
+    """Draw a curve and its bootstrap interval for each named model to PNG, SVG or PDF."""
+    save_figure(partial(_interval_curves, _require_bands(bands), title), path)
 
 
-def sure_curves_svg(bands: Mapping[str, Sequence[SureBand]], *, title: str | None = None) -> str:
-    """Return the same as SVG text, to stand in a page."""
-    return figure_svg(partial(_sure_curves, _some(bands), title))
+def interval_curves_svg(
+    bands: Mapping[str, Sequence[BandWithInterval]], *, title: str | None = None
+) -> str:
+    """Return the same picture as SVG text, for a page."""
+    return figure_svg(partial(_interval_curves, _require_bands(bands), title))
 
 
-def write_sure_curves(bands: Mapping[str, Sequence[SureBand]], path: Path) -> None:
+def write_interval_curves(bands: Mapping[str, Sequence[BandWithInterval]], path: Path) -> None:
     """Write the numbers behind the picture as CSV or JSON, a row for each model and band."""
     rows = [
-        {"model": name, **band.to_dict()} for name, each in _some(bands).items() for band in each
+        {"model": name, **band.to_dict()}
+        for name, each in _require_bands(bands).items()
+        for band in each
     ]
     write_records(Records(tuple(rows[0]), [list(row.values()) for row in rows]), path)
 
 
-def _sure_curves(bands: Mapping[str, Sequence[SureBand]], title: str | None) -> Figure:
-    """Draw the bands of length side by side, however wide each is."""
+def _interval_curves(bands: Mapping[str, Sequence[BandWithInterval]], title: str | None) -> Figure:
+    """Draw bands of any width at equal distances."""
     every = {(one.band.low, one.band.high): one.band for each in bands.values() for one in each}
     places = {ends: place for place, ends in enumerate(sorted(every))}
     figure = Figure(figsize=(min(10.0, max(7.6, 1.0 + 0.95 * len(places))), 4.4))
     axes = figure.subplots()
     for number, (name, each) in enumerate(bands.items()):
-        _sure_curve(axes, number, name, {places[one.band.low, one.band.high]: one for one in each})
+        _interval_curve(
+            axes, number, name, {places[one.band.low, one.band.high]: one for one in each}
+        )
     axes.set_xticks(range(len(places)), [every[ends].label for ends in places])
     axes.set_xlim(-0.3, len(places) - 0.7)
     axes.set_ylim(bottom=0, top=min(102.0, axes.get_ylim()[1] + 2))
@@ -260,7 +267,9 @@ def _sure_curves(bands: Mapping[str, Sequence[SureBand]], title: str | None) -> 
     return figure
 
 
-def _sure_curve(axes: Axes, number: int, name: str, points: Mapping[int, SureBand]) -> None:
+def _interval_curve(
+    axes: Axes, number: int, name: str, points: Mapping[int, BandWithInterval]
+) -> None:
     """Draw one model in its own colour and with its own marker; empty bands leave a gap."""
     colour = PALETTE[number % len(PALETTE)]
     places = sorted(points)
@@ -281,9 +290,3 @@ def _sure_curve(axes: Axes, number: int, name: str, points: Mapping[int, SureBan
         clip_on=False,
         zorder=3,
     )
-
-
-def _some(bands: Mapping[str, Sequence[SureBand]]) -> Mapping[str, Sequence[SureBand]]:
-    if not any(bands.values()):
-        raise RegardError("there are no length bands to draw.")
-    return bands

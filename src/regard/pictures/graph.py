@@ -27,7 +27,7 @@ UNKNOWN_COLOUR = "#b9c0c7"
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A neighbour to draw: its name, the number of its class (-1: none) and its weight."""
+    """A neighbour to draw: its name, its class (-1: unknown) and its attention weight."""
 
     name: str
     label: int
@@ -44,9 +44,9 @@ def draw_neighbourhood(
 ) -> None:
     """Draw a node among its neighbours, each edge as thick as the attention that it carries.
 
-    Thickness is in proportion to the thickest edge, whose weight stands below. The weight of the
-    centre is the attention to itself: a ring around it. Of many neighbours the most attended are
-    drawn, and the rest is summed up in the line below.
+    Thickness is relative to the thickest edge, whose weight is given below the picture. The weight
+    of the centre is its attention to itself, drawn as a ring. Of many neighbours only the most
+    attended are drawn, and the line below gives the sum of the rest.
     """
     save_figure(
         partial(_neighbourhood, centre, neighbours, classes, title),
@@ -64,8 +64,8 @@ def draw_embeddings(
     method: Literal["pca", "t-sne"] = "pca",
     title: str | None = None,
 ) -> None:
-    """Draw nodes as points, near where their features are alike, coloured by class."""
-    placed = flattened(points, method=method)
+    """Draw nodes as points, close together if their features are similar, coloured by class."""
+    placed = project_to_plane(points, method=method)
     save_figure(
         partial(_embeddings, placed, labels, classes, method, title),
         path,
@@ -81,15 +81,15 @@ def embeddings_svg(
     method: Literal["pca", "t-sne"] = "pca",
     title: str | None = None,
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
-    placed = flattened(points, method=method)
+    """Return the same picture as SVG text, for a page."""
+    placed = project_to_plane(points, method=method)
     return figure_svg(partial(_embeddings, placed, labels, classes, method, title))
 
 
-def flattened(
+def project_to_plane(
     points: Float[np.ndarray, "nodes hidden"], *, method: Literal["pca", "t-sne"]
 ) -> Float[np.ndarray, "nodes 2"]:
-    """Return the points in two dimensions."""
+    """Return the points projected to two dimensions."""
     try:
         from sklearn.decomposition import PCA  # type: ignore[import-untyped]
         from sklearn.manifold import TSNE  # type: ignore[import-untyped]
@@ -133,7 +133,7 @@ def _neighbourhood(
     figure = Figure(figsize=(6.4, 6.4))
     axes = _empty(figure)
     size = min(0.13, 2.2 / max(8, len(shown)))
-    thickest = min(THICKEST, 120 / max(1, len(shown)))  # many spokes must not run together
+    thickest = min(THICKEST, 120 / max(1, len(shown)))  # many edges must not overlap
     most = max([centre.weight, *(each.weight for each in shown)]) or 1.0
     for number, each in enumerate(shown):
         angle = math.pi / 2 - 2 * math.pi * number / len(shown)
@@ -191,7 +191,7 @@ def _node(axes: Axes, node: Neighbour, x: float, y: float, *, size: float) -> No
 
 
 def _caption(axes: Axes, node: Neighbour, x: float, y: float, *, angle: float, size: float) -> None:
-    """Write name and weight outside the circle, along the spoke, so that many have room."""
+    """Write name and weight outside the circle, along the edge, so that many fit."""
     away = 1 + size + 0.04
     turned = math.degrees(angle) % 360
     left = 90 < turned < 270

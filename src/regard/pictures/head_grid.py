@@ -1,4 +1,4 @@
-"""All heads of a layer or of all layers at a glance: a small map for each."""
+"""An overview of all heads of a layer or of all layers: a small heat map for each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
 from regard.pictures.canvas import FAINT, RULE, Records, figure_svg, save_figure
-from regard.pictures.heat_map import RAMP
+from regard.pictures.heat_map import weight_colours
 from regard.pictures.labels import plain_text, readable_label, reads_right_to_left
 
 SMALL, LARGE = 1.6, 2.6  # inches of a panel, among many and among few
 FEW_PANELS = 8
-MOST_LABELLED = 24  # words that can be read beside a panel
-PANELS_A_ROW = 4  # of a single layer
+MOST_LABELLED = 24  # words that fit next to a panel
+PANELS_PER_ROW = 4  # of a single layer
 
 
 def draw_head_grid(
@@ -34,8 +34,8 @@ def draw_head_grid(
 ) -> None:
     """Draw every head to PNG, SVG or PDF, or write their weights to CSV or JSON.
 
-    Layers stand below each other, counted from `first_layer`; the heads of a single layer stand in
-    rows and have room for labels.
+    Layers are drawn below each other, counted from `first_layer`; the heads of a single layer are
+    drawn in rows of four.
     """
     _check(weights, source, target)
     save_figure(
@@ -53,7 +53,7 @@ def head_grid_svg(
     first_layer: int = 0,
     title: str | None = None,
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
+    """Return the same picture as SVG text, for a page."""
     _check(weights, source, target)
     return figure_svg(partial(_grid, weights, source, target, first_layer, title))
 
@@ -65,7 +65,7 @@ def head_records(
     *,
     first_layer: int = 0,
 ) -> Records:
-    """Return a row for each weight; words are told apart by their places, counted from 0."""
+    """Return a row for each weight; words are given with their positions, from 0."""
     columns = ("layer", "head", "target_place", "target", "source_place", "source", "weight")
     rows = [
         (first_layer + layer, head, row, target[row], column, source[column], float(weight))
@@ -90,7 +90,7 @@ def _grid(
     title: str | None,
 ) -> Figure:
     layers, heads = weights.shape[:2]
-    columns = min(PANELS_A_ROW, heads) if layers == 1 else heads
+    columns = min(PANELS_PER_ROW, heads) if layers == 1 else heads
     rows = -(-layers * heads // columns)
     panel = LARGE if layers * heads <= FEW_PANELS else SMALL
     figure = Figure(figsize=(panel * columns, panel * rows))
@@ -101,8 +101,8 @@ def _grid(
     mirrored = reads_right_to_left(source)
     for number, axes in enumerate(panels.flat[: layers * heads]):
         layer, head = divmod(number, heads)
-        # Every panel has its own scale: what counts is where a head looks, not how firmly.
-        axes.pcolormesh(weights[layer, head], cmap=RAMP, vmin=0.0, rasterized=True)
+        # Every panel has its own scale: it shows where a head attends, not how strongly.
+        axes.pcolormesh(weights[layer, head], cmap=weight_colours(), vmin=0.0, rasterized=True)
         axes.invert_yaxis()
         if mirrored:
             axes.invert_xaxis()
@@ -131,7 +131,7 @@ def _grid(
 
 
 def _label(axis: Axis, axes: Axes, words: Sequence[str], panel: float) -> None:
-    """Write the words beside a panel, as large as there is room for each."""
+    """Write the words next to a panel, as large as fits."""
     if len(words) > MOST_LABELLED:
         return
     size = min(8.0, 0.85 * 72 * panel * 0.77 / len(words))

@@ -1,4 +1,4 @@
-"""Text in pictures: labels of attention maps, scripts and directions, fonts, widths of words."""
+"""Text in pictures: labels of attention maps, scripts and their directions, fonts and widths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RIGHT_TO_LEFT_MARK = "\u200f"
 
 
 class Script(NamedTuple):
-    """A script as a person calls it, and a font that has it."""
+    """The common name of a script, and a font that has it."""
 
     name: str
     font: str
@@ -29,19 +29,19 @@ class Script(NamedTuple):
 
 CJK_FONT = "Noto Sans CJK (Debian: fonts-noto-cjk)"
 OTHER_FONT = "Noto Sans (Debian: fonts-noto-core)"
-# How the Unicode names of a script's characters begin; what is not listed is named by its letters.
-SCRIPTS = {
-    "CJK": Script("Chinese", CJK_FONT),
-    "IDEOGRAPHIC": Script("Chinese", CJK_FONT),
-    "FULLWIDTH": Script("Chinese", CJK_FONT),
-    "BOPOMOFO": Script("Chinese", CJK_FONT),
-    "HIRAGANA": Script("Japanese", CJK_FONT),
-    "KATAKANA": Script("Japanese", CJK_FONT),
-    "KATAKANA-HIRAGANA": Script("Japanese", CJK_FONT),
-    "HANGUL": Script("Korean", CJK_FONT),
+# By the first word of a character's Unicode name; other scripts are named by that word itself.
+CJK_LANGUAGES = {
+    "CJK": "Chinese",
+    "IDEOGRAPHIC": "Chinese",
+    "FULLWIDTH": "Chinese",
+    "BOPOMOFO": "Chinese",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "KATAKANA-HIRAGANA": "Japanese",
+    "HANGUL": "Korean",
 }
-SYMBOLS = Script("emoji and symbols", "Noto Emoji or Symbola (Debian: fonts-symbola)")
-PRIVATE = Script("private characters", "the one that was made for them")
+SYMBOL_FONT = "Noto Emoji or Symbola (Debian: fonts-symbola)"
+PRIVATE_FONT = "the one that was made for them"
 
 
 def reads_right_to_left(words: Iterable[str]) -> bool:
@@ -60,14 +60,14 @@ def begins_right_to_left(text: str) -> bool:
 
 
 def with_direction(text: str) -> str:
-    """Return a text between marks that keep its punctuation where its own script puts it."""
+    """Return a right-to-left text between marks that keep its punctuation in place."""
     if not begins_right_to_left(text):
         return text
     return f"{RIGHT_TO_LEFT_MARK}{text}{RIGHT_TO_LEFT_MARK}"
 
 
 def is_wide(letter: str) -> bool:
-    """Return whether a character takes the room of two letters and stands upright in columns."""
+    """Return whether a character is as wide as two letters and stays upright in columns."""
     return unicodedata.east_asian_width(letter) in ("W", "F")
 
 
@@ -75,11 +75,13 @@ def script_of(letter: str) -> Script:
     """Return the script of a character."""
     name = unicodedata.name(letter, "")
     if not name:
-        return PRIVATE
+        return Script("private characters", PRIVATE_FONT)
     if unicodedata.category(letter) in ("So", "Sk", "Sm"):
-        return SYMBOLS
+        return Script("emoji and symbols", SYMBOL_FONT)
     first = name.split()[0]
-    return SCRIPTS.get(first) or Script(first.capitalize(), OTHER_FONT)
+    if first in CJK_LANGUAGES:
+        return Script(CJK_LANGUAGES[first], CJK_FONT)
+    return Script(first.capitalize(), OTHER_FONT)
 
 
 # Matplotlib brings DejaVu Sans with it: Latin, Greek, Cyrillic, Hebrew, Arabic and more.
@@ -113,21 +115,21 @@ OTHER_FAMILIES = (
 
 
 class UnreadableScriptWarning(UserWarning):
-    """Part of a picture is drawn as boxes: no installed font has its script."""
+    """Part of a picture is drawn as boxes because no installed font has its script."""
 
 
 def preferred_families() -> list[str]:
-    """Return the fonts to look a character up in, first to last."""
+    """Return the fonts in which a character is looked up, in order."""
     return [OWN_FAMILY, *_installed_families()]
 
 
 def families_with(characters: Iterable[int]) -> list[str]:
-    """Return installed fonts that have these characters between them, as far as any has."""
+    """Return installed fonts that together have these characters, as far as any has them."""
     return list(_families_with(frozenset(characters)))
 
 
 def unreadable(characters: Iterable[int]) -> str:
-    """Return the sentence about characters that no font has: which script, and what helps."""
+    """Return a message that names the script of characters that no font has, and a remedy."""
     scripts = list(dict.fromkeys(script_of(chr(code)) for code in sorted(characters)))
     names = ", ".join(dict.fromkeys(script.name for script in scripts))
     remedies = " and ".join(dict.fromkeys(script.font for script in scripts))
@@ -145,7 +147,7 @@ def _installed_families() -> tuple[str, ...]:
 
 @cache
 def _families_with(characters: frozenset[int]) -> tuple[str, ...]:
-    """Search the font files themselves: matplotlib's list may be older than the last font."""
+    """Search the font files themselves: matplotlib's list may be out of date."""
     wanted, found = set(characters), []
     for path in sorted(font_manager.findSystemFonts()):
         try:
@@ -153,7 +155,7 @@ def _families_with(characters: frozenset[int]) -> tuple[str, ...]:
             has = wanted & font.get_charmap().keys()
             if has:
                 font_manager.fontManager.addfont(path)
-        except (OSError, RuntimeError):  # damaged, or of a kind that cannot be drawn with
+        except (OSError, RuntimeError):  # damaged, or of an unsupported kind
             continue
         if has:
             found.append(font.family_name)
@@ -169,7 +171,7 @@ VISIBLE_SPACE = "␣"
 
 @dataclass(frozen=True)
 class LabelledMap:
-    """Weights with a target word for each row and a source word for each column, checked."""
+    """Checked weights, with a target word for each row and a source word for each column."""
 
     weights: Float[np.ndarray, "target source"]
     source: tuple[str, ...]
@@ -177,9 +179,9 @@ class LabelledMap:
 
     @property
     def limit(self) -> float:
-        """The weight that gets the strongest colour: the next tenth above the largest.
+        """The weight that gets the strongest colour: the largest, rounded up to a tenth.
 
-        So diffuse attention can be seen too, and the scale beside it says what it is.
+        Diffuse attention is visible too, and the scale next to the map gives the value.
         """
         largest = float(self.weights.max())
         return max(largest, max(1, math.ceil(10 * largest)) / 10)
@@ -188,7 +190,7 @@ class LabelledMap:
 def labelled_map(
     weights: Float[np.ndarray, "target source"], *, source: Sequence[str], target: Sequence[str]
 ) -> LabelledMap:
-    """Return weights and words as one, or refuse those that do not fit each other."""
+    """Return weights with their words, or refuse those that do not fit each other."""
     if weights.shape != (len(target), len(source)):
         raise RegardError(
             f"weights of shape {weights.shape} do not fit {len(target)} target words "
@@ -204,7 +206,7 @@ def labelled_map(
 
 
 def plain_text(text: str) -> str:
-    """Return a text in which any space is a space and what no file may hold is replaced.
+    """Return a text with plain spaces and without characters that are not allowed in files.
 
     Control characters, lone surrogates and noncharacters would make XML and HTML invalid.
     """
@@ -212,7 +214,7 @@ def plain_text(text: str) -> str:
 
 
 def readable_label(text: str, *, longest: int = 24) -> str:
-    """Return a word as a label: one line, never invisible, cut where it grows too long."""
+    """Return a word as a label: one line, never invisible, cut if it is too long."""
     plain = plain_text(text)
     if not plain.strip():
         return VISIBLE_SPACE
@@ -234,7 +236,7 @@ INCHES_A_LETTER = 0.095
 
 
 def word_centres(words: Sequence[str]) -> tuple[list[float], float]:
-    """Return the middle of each word and the width of the whole line."""
+    """Return the centre of each word and the width of the whole line, in letters."""
     centres, left = [], 0.0
     for word in words:
         width = label_width(readable_label(word))
@@ -244,7 +246,7 @@ def word_centres(words: Sequence[str]) -> tuple[list[float], float]:
 
 
 def label_width(label: str) -> int:
-    """Return how wide a label is drawn; a Chinese character takes the room of two letters."""
+    """Return the width of a label in letters; a Chinese character is two letters wide."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if is_wide(letter) else 1 for letter in label
     )

@@ -1,9 +1,9 @@
-"""Positions as pictures: the vector of each place, or what a distance does to a score."""
+"""Pictures of position encodings: the vector of each position, or scores against distance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,11 @@ from regard.base.errors import RegardError
 from regard.pictures.canvas import FAINT, PALETTE, Records, figure_svg, save_figure
 from regard.pictures.labels import plain_text, readable_label
 
-# Negative, nothing, positive: orange, white, blue.
-BOTH_WAYS = LinearSegmentedColormap.from_list("both ways", ["#a8400f", "#ffffff", "#0b4a9e"])
+
+@cache
+def signed_colours() -> LinearSegmentedColormap:
+    """Return a colour map for signed values: orange below 0, white at 0, blue above."""
+    return LinearSegmentedColormap.from_list("both ways", ["#a8400f", "#ffffff", "#0b4a9e"])
 
 
 def draw_position_vectors(
@@ -29,9 +32,9 @@ def draw_position_vectors(
     what: str = "position",
     title: str | None = None,
 ) -> None:
-    """Draw a row for each place, and beside them how alike every two are; or write the vectors.
+    """Draw the vectors as rows, next to the cosine similarity of every two; or write them as data.
 
-    `what` says what a place is: a position, or a distance.
+    `what` says what `places` are: positions or distances.
     """
     _check(vectors, places)
     draw = partial(_vectors, vectors, places, what, title)
@@ -45,7 +48,7 @@ def position_vectors_svg(
     what: str = "position",
     title: str | None = None,
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
+    """Return the same picture as SVG text, for a page."""
     _check(vectors, places)
     return figure_svg(partial(_vectors, vectors, places, what, title))
 
@@ -70,7 +73,7 @@ def position_curves_svg(
     label: str,
     title: str | None = None,
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
+    """Return the same picture as SVG text, for a page."""
     return figure_svg(partial(_curves, curves, distances, label, title))
 
 
@@ -113,10 +116,10 @@ def _image(
     across: tuple[float, float],
     down: tuple[float, float],
 ) -> None:
-    """Show numbers as colours; the first row is on top."""
+    """Show numbers as colours, the first row at the top."""
     axes.imshow(
         values,
-        cmap=BOTH_WAYS,
+        cmap=signed_colours(),
         vmin=-limit,
         vmax=limit,
         aspect="auto",

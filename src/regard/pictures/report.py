@@ -1,4 +1,4 @@
-"""The report of a run or of several: one HTML file that needs nothing beside itself."""
+"""The report of one or several runs: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.base.errors import RegardError
-from regard.pictures.canvas import write_bytes
+from regard.pictures.canvas import Value, write_bytes
 from regard.pictures.labels import (
     is_wide,
     labelled_map,
@@ -26,8 +26,6 @@ from regard.pictures.labels import (
     reads_right_to_left,
 )
 from regard.pictures.svg import escaped, inline_svg
-
-Value: TypeAlias = str | int | float | None
 
 MANY_WORDS = 24
 
@@ -39,7 +37,7 @@ class Heading:
     text: str
 
     def to_html(self, number: int) -> str:
-        """Return the heading; its number in the report makes a place to link to."""
+        """Return the heading; its number in the report is a target for links."""
         return f'<h2 id="part-{number}">{escaped(self.text)}</h2>'
 
 
@@ -56,7 +54,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; numbers stand to the right, floats have two decimals, None is a dash."""
+    """A table; numbers are aligned to the right, floats have two decimals, None is a dash."""
 
     caption: str
     header: Sequence[str]
@@ -101,7 +99,7 @@ class Picture:
     svg: str
 
     def to_html(self, number: int) -> str:
-        """Return the picture; its number keeps its ids apart from other pictures'."""
+        """Return the picture; its number makes its ids unique in the report."""
         drawn = inline_svg(self.svg, prefix=f"part-{number}-", label=plain_text(self.caption))
         return (
             f'<figure class="picture"><figcaption>{escaped(self.caption)}</figcaption>\n'
@@ -111,13 +109,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text of several lines, as it was written."""
+    """A text of several lines, shown verbatim."""
 
     caption: str
     text: str
 
     def to_html(self, number: int) -> str:
-        """Return the text with its line ends."""
+        """Return the text with its line breaks."""
         lines = "\n".join(escaped(line) for line in self.text.splitlines())
         return (
             f'<figure class="passage"><figcaption>{escaped(self.caption)}</figcaption>\n'
@@ -127,9 +125,9 @@ class Passage:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sentence with its reference and what each named model made of it.
+    """A sentence with its reference and the output of each named model.
 
-    `note` stands beside the source, as the score by which the sentence was chosen.
+    `note` is shown next to the source, for example the score by which the sentence was chosen.
     """
 
     source: str
@@ -140,7 +138,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Samples:
-    """Translations side by side; words that are not the reference's are marked."""
+    """Translations side by side; words that differ from the reference are marked."""
 
     rows: Sequence[Sample]
 
@@ -163,7 +161,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class HoverMap:
-    """A heat map in which pointing at a target word lights up the source words it attends to."""
+    """A heat map in which pointing at a target word highlights what it attends to."""
 
     source: Sequence[str]
     target: Sequence[str]
@@ -171,7 +169,7 @@ class HoverMap:
     caption: str
 
     def to_html(self, number: int) -> str:
-        """Return both sentences and the grid between them; it reads well without its script too."""
+        """Return both sentences and the grid; both are readable without the script too."""
         drawn = labelled_map(self.weights, source=self.source, target=self.target)
         source = [escaped(readable_label(word)) for word in drawn.source]
         target = [escaped(readable_label(word)) for word in drawn.target]
@@ -191,13 +189,13 @@ class HoverMap:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts that a reader opens when they are wanted."""
+    """Sections that are hidden until the reader opens them."""
 
     summary: str
     sections: Sequence[Section]
 
     def to_html(self, number: int) -> str:
-        """Return the parts under one line; their numbers begin with that of the fold."""
+        """Return the sections under a summary; their numbers begin with that of the fold."""
         inside = "\n".join(
             section.to_html(1000 * number + place)
             for place, section in enumerate(self.sections, start=1)
@@ -213,7 +211,7 @@ def _line(side: str, words: str, direction: str) -> str:
 
 
 def _direction(words: Sequence[str]) -> str:
-    """Return what lets columns run from the right where their words do."""
+    """Return the attribute that makes columns run from right to left, if their words do."""
     return ' dir="rtl"' if reads_right_to_left(words) else ""
 
 
@@ -231,7 +229,7 @@ def _target_words(words: Sequence[str]) -> str:
 def _grid(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]], limit: float
 ) -> str:
-    """Return the heat map; a cell's weight is handed to the style sheet as `--w`."""
+    """Return the heat map; the style sheet gets the weight of a cell as `--w`."""
     head = "".join(f'<th><span dir="auto"{_posture(word)}>{word}</span></th>' for word in source)
     rows = "\n".join(
         f'<tr data-target="{row}"><th><bdi>{word}</bdi></th>'
@@ -243,18 +241,18 @@ def _grid(
         for row, word in enumerate(target)
     )
     return (
-        '<table aria-hidden="true">'  # the words above say the same to a screen reader
+        '<table aria-hidden="true">'  # screen readers use the words above
         f"<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
     )
 
 
 def _posture(word: str) -> str:
-    """Return what keeps Chinese and the like on its feet over a narrow column."""
+    """Return the attribute that keeps Chinese and similar scripts upright above a column."""
     return ' class="upright"' if any(is_wide(letter) for letter in word) else ""
 
 
 def _compared(output: str, reference: str) -> str:
-    """Return an output with the words marked that its reference does not have there."""
+    """Return an output with the words marked that differ from its reference."""
     words, expected = output.split(), reference.split()
     if words == expected:
         return f'{escaped(output)} <span class="right" title="as the reference">✓</span>'
@@ -294,10 +292,10 @@ def write_page(path: Path, *, title: str, sections: Sequence[Section]) -> None:
 
 
 def report_html(*, title: str, sections: Sequence[Section]) -> str:
-    """Return the page; style and script stand in it, and it may load nothing."""
+    """Return the page with its style and script; it cannot load anything."""
     body = "\n".join(section.to_html(number) for number, section in enumerate(sections, start=1))
     style, script = _part("report.css"), _part("report.js")
-    # The browser itself keeps the promise: only this script runs, and nothing is fetched.
+    # The browser enforces it: only this script runs, and nothing is fetched.
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -338,5 +336,5 @@ def _contents(sections: Sequence[Section]) -> str:
 
 
 def _part(name: str) -> str:
-    """Return a file that stands beside this one."""
+    """Return the text of a file in this package."""
     return resources.files("regard.pictures").joinpath(name).read_text(encoding="utf-8")

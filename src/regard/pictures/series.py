@@ -1,4 +1,4 @@
-"""A series with its forecast, and the attention over the time steps that it was made from."""
+"""A time series with its forecast, and the attention over the steps of the input window."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from regard.pictures.canvas import FAINT, INK, PALETTE, Records, figure_svg, save_figure
 from regard.pictures.labels import plain_text, readable_label
 
-# What moves by less than this share of the whole range cannot be seen, and is left out in front.
+# A start that changes by less than this share of the whole range is not visible, and is left out.
 VISIBLE = 2e-3
-# More points than this would run into each other; the end of the series is the part to see.
+# More points would overlap; then only the end of the series is drawn.
 MOST_POINTS = 400
 
 
@@ -33,8 +33,8 @@ def draw_forecast(
 ) -> None:
     """Draw a series, forecasts from `places` on, and their attention, to PNG, SVG or PDF.
 
-    `joined` forecasts follow each other and are drawn as a line, others as points. A .csv or .json
-    file gets the numbers of the series and of the forecasts.
+    `joined` forecasts are consecutive and drawn as a line, others as points. A .csv or .json file
+    gets the numbers of the series and of the forecasts.
     """
     draw = partial(
         _forecast_figure, series, places, forecast, weights, name=name, joined=joined, title=title
@@ -52,7 +52,7 @@ def forecast_svg(
     joined: bool,
     title: str | None = None,
 ) -> str:
-    """Return the same picture as SVG text, to stand in a page."""
+    """Return the same picture as SVG text, for a page."""
     return figure_svg(
         partial(
             _forecast_figure,
@@ -72,7 +72,7 @@ def _records(
     places: Int[np.ndarray, "windows"],
     forecast: Float[np.ndarray, "windows horizon"],
 ) -> Records:
-    """Return a row a time step; steps that no window was tested on have no forecast."""
+    """Return a row for each time step; steps outside the tested windows have no forecast."""
     first_ahead = dict(zip(places.tolist(), forecast[:, 0].tolist(), strict=True))
     rows = [(time, value, first_ahead.get(time)) for time, value in enumerate(series.tolist())]
     return Records(("time", "series", "forecast"), rows)
@@ -113,7 +113,7 @@ def _draw_series(
     name: str,
     joined: bool,
 ) -> None:
-    """Draw what happened and, above it, what was forecast for the first step ahead."""
+    """Draw the series and, on top of it, the forecast one step ahead."""
     first = _first_to_show(series)
     shown = places >= first
     time = np.arange(first, len(series))
@@ -139,7 +139,7 @@ def _draw_series(
 def _draw_attention(axes: Axes, weights: Float[np.ndarray, "windows window"]) -> None:
     """Draw the mean weight of each step of the window, and the range over the windows."""
     window = weights.shape[1]
-    back = np.arange(window) - window  # -window .. -1, the last value read is one step back
+    back = np.arange(window) - window  # from -window to -1: the last value read is one step back
     mean = weights.mean(axis=0)
     axes.bar(back, mean, width=0.75, color=PALETTE[0], label="mean weight", zorder=2)
     low, high = np.quantile(weights, [0.05, 0.95], axis=0)
@@ -164,7 +164,7 @@ def _draw_attention(axes: Axes, weights: Float[np.ndarray, "windows window"]) ->
 
 
 def _first_to_show(series: Float[np.ndarray, "time"]) -> int:
-    """Return where the part worth seeing begins: not before anything moves, and not too far off."""
+    """Return the first step to draw: where the series starts to change, or near its end."""
     moved = np.abs(series - series[0]) > VISIBLE * np.ptp(series)
     begins = max(0, int(moved.argmax()) - 5)
     return max(begins, len(series) - MOST_POINTS)

@@ -1,4 +1,4 @@
-"""Pictures of experiments: the ladder, vanishing gradients, and curves against length."""
+"""Pictures of studies: the ladder, vanishing gradients, and curves against length."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from regard.pictures.canvas import FAINT, INK, PALETTE, Records, save_figure
 from regard.pictures.curves import MARKERS
 from regard.pictures.labels import plain_text, readable_label
 
-# How the papers' symbols look in a picture, longest first.
-SYMBOLS = {
+# Mathematical notation in plain text and in pictures, the longest first.
+NOTATION = {
     "h_{t-1}": "hₜ₋₁",
     "sum_i": "Σᵢ",
     "alpha_i": "αᵢ",
@@ -30,8 +30,8 @@ SYMBOLS = {
 }
 
 
-class Step(NamedTuple):
-    """One bar of the picture."""
+class LadderBar(NamedTuple):
+    """A step of the ladder, drawn as a bar."""
 
     label: str
     formula: str
@@ -40,22 +40,22 @@ class Step(NamedTuple):
 
 
 def draw_ladder(
-    steps: Sequence[Step],
+    steps: Sequence[LadderBar],
     path: Path,
     *,
     levels: Sequence[tuple[str, float]] = (),
     title: str | None = None,
 ) -> None:
-    """Draw a bar a rung, with named levels such as chance; or write its data."""
+    """Draw a bar for each step, with named levels such as chance; or write the data."""
     if not steps:
-        raise RegardError("there are no rungs to draw.")
+        raise RegardError("there are no steps to draw.")
     save_figure(
-        partial(_ladder, steps, levels, title), path, data=lambda: Records(Step._fields, steps)
+        partial(_ladder, steps, levels, title), path, data=lambda: Records(LadderBar._fields, steps)
     )
 
 
 def _ladder(
-    steps: Sequence[Step], levels: Sequence[tuple[str, float]], title: str | None
+    steps: Sequence[LadderBar], levels: Sequence[tuple[str, float]], title: str | None
 ) -> Figure:
     figure = Figure(figsize=(7.4, 0.62 * len(steps) + 0.9))
     axes = figure.subplots()
@@ -79,7 +79,7 @@ def _ladder(
         axes.axvline(100 * level, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
         axes.text(100 * level, -0.62, name, ha="center", va="bottom", fontsize=9)
     axes.set_yticks(
-        places, [f"{step.label}\n{_in_symbols(step.formula)}" for step in steps], fontsize=9
+        places, [f"{step.label}\n{_typeset(step.formula)}" for step in steps], fontsize=9
     )
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -92,21 +92,21 @@ def _ladder(
     return figure
 
 
-def _in_symbols(formula: str) -> str:
-    for name, symbol in SYMBOLS.items():
+def _typeset(formula: str) -> str:
+    for name, symbol in NOTATION.items():
         formula = formula.replace(name, symbol)
     return formula
 
 
-# Smaller norms cannot be told from rounding, and would squeeze everything else.
+# Smaller norms are rounding errors, and would compress everything else.
 LEAST = 1e-16
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def draw_gradients(
     panels: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str | None = None
 ) -> None:
-    """Draw a panel for each moment, a curve for each network; or write the norms as data."""
+    """Draw a panel for each moment with a curve for each network; or write the norms as data."""
     if not any(panels.values()):
         raise RegardError("there are no gradients to draw.")
     save_figure(partial(_gradients, panels, title), path, data=partial(_records, panels))
@@ -157,40 +157,42 @@ def _gradients(panels: Mapping[str, Mapping[str, Sequence[float]]], title: str |
 
 
 def _power_of_ten(value: float, place: int) -> str:
-    """Return 0.01 as 10⁻²; labels are plain text, so that words may hold dollars."""
+    """Return 0.01 as 10⁻²; labels are plain text because words may contain dollar signs."""
     exponent = str(round(math.log10(value))) if value > 0 else ""
-    return "10" + exponent.translate(RAISED)
+    return "10" + exponent.translate(SUPERSCRIPTS)
 
 
 Curve = Mapping[int, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
-    """What one part of the picture shows: named curves of a value against length."""
+class LengthPanel:
+    """A panel with named curves of a value against length."""
 
     label: str
     curves: Mapping[str, Curve]
     top: float | None = None
-    """The highest value that there can be, if there is one."""
+    """The upper end of the axis, or None to fit the curves."""
     powers: bool = False
-    """Both axes in powers, so that a straight line is a power of the length."""
+    """Whether both axes are logarithmic, so that a power of the length is a straight line."""
 
 
 def draw_by_length(
-    panels: Sequence[Panel],
+    panels: Sequence[LengthPanel],
     path: Path,
     *,
     mark: tuple[int, str] | None = None,
     title: str | None = None,
 ) -> None:
-    """Draw panels side by side to PNG, SVG or PDF; `mark` is a length to point out, and why."""
+    """Draw panels side by side to PNG, SVG or PDF; `mark` is a length and a note about it."""
     if not any(curve for panel in panels for curve in panel.curves.values()):
         raise RegardError("there are no lengths to draw.")
     save_figure(partial(_by_length, panels, mark, title), path)
 
 
-def _by_length(panels: Sequence[Panel], mark: tuple[int, str] | None, title: str | None) -> Figure:
+def _by_length(
+    panels: Sequence[LengthPanel], mark: tuple[int, str] | None, title: str | None
+) -> Figure:
     figure = Figure(figsize=(6.4 if len(panels) == 1 else 4.6 * len(panels), 3.6))
     every_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, panel in zip(every_axes, panels, strict=True):
@@ -238,7 +240,7 @@ def _draw_curve(axes: Axes, number: int, name: str, curve: Curve) -> None:
     )
 
 
-def _set_scales(axes: Axes, panel: Panel, lengths: Sequence[int]) -> None:
+def _set_scales(axes: Axes, panel: LengthPanel, lengths: Sequence[int]) -> None:
     if panel.powers:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""SVG inside a page or a notebook: own ids, the page's colours, and nothing that could run."""
+"""SVG for a page or a notebook: unique ids, the page's colours, and nothing that can run."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import xml.etree.ElementTree as ElementTree
 
 from regard.base.errors import RegardError
 from regard.pictures.canvas import FAINT, INK, RULE
-from regard.pictures.labels import (
-    plain_text,
-)
+from regard.pictures.labels import plain_text
 
 
 def escaped(text: str) -> str:
-    """Return a text that means only itself, wherever in a page it stands."""
+    """Return a text escaped for any place in an HTML page."""
     return html.escape(plain_text(text), quote=True)
 
 
 SVG = "http://www.w3.org/2000/svg"
 LINK = "http://www.w3.org/1999/xlink"
 
-# What a picture may be made of; anything else (scripts, foreign HTML, animation) is refused.
+# The elements of a picture; anything else (scripts, foreign HTML, animation) is refused.
 # fmt: off
 ALLOWED = frozenset({
     "svg", "g", "defs", "use", "clipPath", "path", "rect", "circle", "ellipse", "line", "polyline",
@@ -30,7 +28,7 @@ ALLOWED = frozenset({
     "stop", "marker", "pattern",
 })
 # fmt: on
-# Matplotlib's facts about the file, and a style sheet that would reach the whole page.
+# Matplotlib's metadata, and a style sheet that would affect the whole page.
 LEFT_OUT = frozenset({"metadata", "style"})
 THEME = {INK: "currentColor", FAINT: "var(--faint)", RULE: "var(--line)"}
 
@@ -38,10 +36,10 @@ REFERENCE = re.compile(r"url\(\s*#([^)\s]+)\s*\)")
 
 
 def inline_svg(svg: str, *, prefix: str, label: str) -> str:
-    """Return an SVG text fit to stand in a page beside others.
+    """Return an SVG text that can be placed in a page together with others.
 
-    `prefix` goes before every id, so that pictures do not take each other's clip paths; `label` is
-    what a screen reader says. Ink and rules take the colours of the page, by day and by night.
+    `prefix` goes before every id, so that pictures do not use each other's clip paths; `label` is
+    for screen readers. Text and lines take the colours of the page, in both themes.
     """
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", LINK)
@@ -71,7 +69,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _attribute(name: str, value: str, prefix: str) -> str:
-    """Return an attribute's value with ids of this picture and colours of the page."""
+    """Return an attribute's value with prefixed ids and the colours of the page."""
     if name.lower().startswith("on"):
         raise RegardError(f"a picture may not hold the attribute '{name}'.")
     if name == "id":
@@ -84,25 +82,25 @@ def _attribute(name: str, value: str, prefix: str) -> str:
         return value
     for ink, themed in THEME.items():
         value = value.replace(ink, themed)
-    value, own = REFERENCE.subn(rf"url(#{prefix}\1)", value)
-    if value.lower().count("url(") != own:
+    value, internal = REFERENCE.subn(rf"url(#{prefix}\1)", value)
+    if value.lower().count("url(") != internal:
         raise RegardError(f"a picture may not refer to '{value[:40]}': a report is one file.")
     return value
 
 
-# A notebook has no style sheet of ours: greys that can be read on white and on black.
+# A notebook does not have our style sheet: these greys are readable on white and on black.
 COLOURS = "--faint:#7d8590;--line:rgba(128,128,128,.35)"
 
 
 def notebook_picture(svg: str, *, label: str) -> str:
-    """Return a picture to stand in a notebook; its ids are its own, whatever else stands there."""
+    """Return a picture for a notebook; its ids differ from those of all other pictures."""
     digest = hashlib.sha256(svg.encode("utf-8")).hexdigest()[:10]
     drawn = inline_svg(svg, prefix=f"regard-{digest}-", label=plain_text(label))
     return f'<div style="{COLOURS};max-width:100%;overflow-x:auto">{drawn}</div>'
 
 
 def notebook_lines(*lines: tuple[str, str]) -> str:
-    """Return named texts, one a line."""
+    """Return named texts, one per line."""
     rows = "".join(
         f'<div><span style="opacity:.6;display:inline-block;min-width:6em">{escaped(name)}</span>'
         f'<span dir="auto">{escaped(text)}</span></div>'

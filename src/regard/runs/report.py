@@ -8,9 +8,10 @@ from typing import Any
 from torch import nn
 
 from regard.models.inspection import layer_table, parameter_count
+from regard.pictures.canvas import Value
 from regard.pictures.curves import History, learning_curves_svg
 from regard.pictures.heat_map import confusion_svg
-from regard.pictures.report import Fold, Heading, Picture, Section, Table, Value
+from regard.pictures.report import Fold, Heading, Picture, Section, Table
 from regard.scoring.classification import ClassificationScore
 from regard.settings.recipe import Recipe
 

@@ -30,6 +30,7 @@ from regard.settings.recipe import (
     read_table,
     recipe_text,
     require_task,
+    toml_value,
     validate,
 )
 from regard.text.tokenizers import load_tokenizer
@@ -208,20 +209,25 @@ def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
                 f"The settings under {part!r} differ from those of the run at {folder}: "
                 "a resumed training keeps them. Train into another folder to change them."
             )
-    was, wanted = (_optimizer(one) for one in (before, recipe))
-    if was != wanted:
-        raise SettingsError(
-            f"The run at {folder} has training.optimizer = {was!r}, whose memory is of no use to "
-            f"{wanted!r}. Resume it with --set training.optimizer={was}."
-        )
+    for key, effect in type(recipe).kept_on_resume.items():
+        was, wanted = (_setting(one, key) for one in (before, recipe))
+        if was != wanted:
+            shown = was if isinstance(was, str) else toml_value(was)
+            how = f"without {key}" if was is None else f"with --set {key}={shown}"
+            raise SettingsError(
+                f"The run at {folder} has {key} = {was!r}, not {wanted!r}. It {effect}, so a "
+                f"resumed training keeps it. Resume it {how}, or train into another folder."
+            )
     run.rewrite(recipe)
     return run
 
 
-def _optimizer(recipe: Recipe) -> str | None:
-    """Return the optimiser that a recipe names, if its task has a choice of them."""
-    name: str | None = getattr(getattr(recipe, "training", None), "optimizer", None)
-    return name
+def _setting(recipe: Recipe, key: str) -> Any:
+    """Return the setting of a dotted name, None if the recipe has no such setting."""
+    found: Any = recipe
+    for name in key.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 @contextmanager

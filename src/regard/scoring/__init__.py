@@ -1,1 +1,1 @@
-"""Measures of quality, each a number with its evidence: BLEU, chrF, alignment error rate."""
+"""Measures of quality: BLEU, chrF, error rates, classification and forecast scores."""

@@ -1,4 +1,4 @@
-"""Word alignments: read out of attention, read out of gold lines, and compared by error rate.
+"""Word alignments: derived from attention, read from gold files, and compared by error rate.
 
 A link is a pair (source word, target word), counted from 0.
 """
@@ -22,7 +22,7 @@ LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
 
 
 class GoldLinks(NamedTuple):
-    """What people marked in one sentence pair; every sure link is also a possible one."""
+    """Gold links of one sentence pair; every sure link is also a possible one."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
@@ -38,7 +38,7 @@ def merge_to_words(
 
     `source_words` and `target_words` give each piece the index of its word, or -1 to leave it out
     (the end mark). The weight that reaches a source word is the sum over its pieces, and a target
-    word looks where its pieces look on average.
+    word has the mean weights of its pieces.
     """
     if weights.shape != (len(target_words), len(source_words)):
         raise RegardError(
@@ -47,7 +47,7 @@ def merge_to_words(
         )
     from_source = _membership(source_words, weights.dtype)  # pieces, words
     from_target = _membership(target_words, weights.dtype)
-    pieces_of_word = np.maximum(from_target.sum(axis=0), 1)  # a word without a piece stays zero
+    pieces_of_word = np.maximum(from_target.sum(axis=0), 1)  # a word without pieces stays zero
     merged = from_target.T @ weights @ from_source
     return np.asarray(merged / pieces_of_word[:, None], dtype=weights.dtype)
 
@@ -55,7 +55,7 @@ def merge_to_words(
 def best_links(word_weights: Float[np.ndarray, "target source"]) -> frozenset[Link]:
     """Return a link from each target word to the source word that it attends to most.
 
-    The first of equals wins. A target word whose weight all lies on left-out pieces has no link.
+    Ties go to the first. A target word whose whole weight is on left-out pieces has no link.
     """
     if word_weights.shape[1] == 0:
         return frozenset()
@@ -156,11 +156,11 @@ def _membership(
 
 
 def _share(part: int, whole: int) -> float:
-    """Return part / whole; of nothing, all is right."""
+    """Return part / whole, or 1 if the whole is 0."""
     return part / whole if whole else 1.0
 
 
-# Beside a link first, then across its corners (Koehn et al. 2003, section 4).
+# Horizontal and vertical neighbours first, then diagonal ones (Koehn et al. 2003, section 4).
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
@@ -176,7 +176,7 @@ def symmetrise(
     """
     if method not in METHODS:
         raise SettingsError(
-            f"{method!r} is no way to symmetrise alignments; known are: {', '.join(METHODS)}."
+            f"unknown way to symmetrise alignments {method!r}. Choose one of: {', '.join(METHODS)}."
         )
     return METHODS[method](frozenset(forward), frozenset(backward))
 
@@ -184,7 +184,7 @@ def symmetrise(
 def symmetrise_all(
     forward: Sequence[Links], backward: Sequence[Links], *, method: str = "grow-diag-final-and"
 ) -> list[frozenset[Link]]:
-    """Return one alignment of each sentence pair from two."""
+    """Return one alignment from two for each sentence pair."""
     if len(forward) != len(backward):
         raise RegardError(
             f"alignments of {len(forward)} sentences cannot be joined with those of "

@@ -13,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.base.errors import RegardError, SettingsError
 from regard.scoring.score import Score
 
-# sacreBLEU knows more, but those download a model or need a dictionary that is not installed.
+# sacreBLEU has more, but they download a model or need a dictionary that is not installed.
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 
 
@@ -36,12 +36,12 @@ def corpus_bleu(
         tokenize=tokenize,
         lowercase=lowercase,
         effective_order=effective_order,
-        force=True,  # its hint about tokenised text would come anew with every validation
+        force=True,  # or its hint about tokenised text would be printed at every validation
     )
     result = metric.corpus_score(list(system), [list(reference)])
     return Score(
         name="BLEU",
-        value=min(100.0, float(result.score)),  # rounding lifts a perfect score just above 100
+        value=min(100.0, float(result.score)),  # rounding can lift a perfect score just above 100
         signature=str(metric.get_signature()),
         detail={
             "precisions": [float(precision) for precision in result.precisions],
@@ -82,7 +82,7 @@ def corpus_chrf(
 
 
 def require_tokenizer(tokenize: str) -> None:
-    """Refuse a tokenizer of BLEU that is not known or would have to be downloaded."""
+    """Refuse a BLEU tokenizer that is unknown or would have to be downloaded."""
     if tokenize not in TOKENIZERS:
         raise SettingsError(
             f"unknown BLEU tokenizer '{tokenize}'. Choose one of: {', '.join(TOKENIZERS)}."
@@ -106,7 +106,7 @@ def sentence_chrf(system: str, reference: str) -> float:
 
 
 def sentence_bleu(system: str, reference: str) -> float:
-    """Return the BLEU of one sentence, by the n-grams it has, smoothed; from 0 to 100."""
+    """Return the smoothed BLEU of one sentence with effective order, from 0 to 100."""
     return float(_bleu().sentence_score(system, [reference]).score)
 
 
@@ -122,7 +122,7 @@ def _bleu() -> BLEU:
 
 MOST_BANDS = 8
 WIDTHS = (1, 2, 5, 10, 20, 50)
-# A band below this share of the corpus joins its neighbour: its BLEU would be mostly chance.
+# A band with a smaller share of the corpus is merged with the next: its BLEU would be noise.
 SMALLEST_SHARE = 0.01
 
 
@@ -137,7 +137,7 @@ class Band:
 
     @property
     def label(self) -> str:
-        """The band as a person writes it: `11–20`, or `7` if it holds one length."""
+        """The band as text: `11–20`, or `7` if it has a single length."""
         return f"{self.low}" if self.low == self.high else f"{self.low}–{self.high}"
 
     def to_dict(self) -> dict[str, Any]:

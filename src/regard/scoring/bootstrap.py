@@ -1,4 +1,4 @@
-"""How sure a BLEU is: sacreBLEU's bootstrap over the test sentences, alone and in pairs."""
+"""Confidence of BLEU: sacreBLEU's bootstrap over the test sentences, single and paired."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SAMPLES = 1_000
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a score lies in 95 % of the resampled test sets."""
+    """The 95 % confidence interval of a score over resampled test sets."""
 
     low: float
     high: float
 
     @classmethod
     def around(cls, mean: float, half_width: float) -> Interval:
-        """Return mean ± half width, as far as a percentage can go."""
+        """Return mean ± half width, clipped to percentages."""
         low, high = (min(100.0, max(0.0, end)) for end in (mean - half_width, mean + half_width))
         return cls(low, high)
 
 
 @dataclass(frozen=True)
-class SureBand:
-    """A band of sentence lengths with the interval of its BLEU; an empty one has neither."""
+class BandWithInterval:
+    """A band of sentence lengths with the interval of its BLEU, None if it is empty."""
 
     band: Band
     interval: Interval | None
@@ -50,10 +50,10 @@ class SureBand:
 
 @dataclass(frozen=True)
 class PairedResult:
-    """A system beside a baseline on the same sentences.
+    """A system compared with a baseline on the same sentences.
 
-    `p_value` is how probable a difference as large as this is by chance alone; the baseline itself
-    has none. `signature` names the number of samples and the seed.
+    `p_value` is the probability of a difference as large as this by chance alone; the baseline
+    itself has none. `signature` names the number of samples and the seed.
     """
 
     bleu: float
@@ -89,7 +89,7 @@ def bleu_interval(
     return Interval.around(float(result._mean), float(result._ci))
 
 
-def sure_bands(
+def bands_with_intervals(
     bands: Sequence[Band],
     system: Sequence[str],
     reference: Sequence[str],
@@ -97,8 +97,8 @@ def sure_bands(
     *,
     tokenize: str = "13a",
     samples: int = SAMPLES,
-) -> list[SureBand]:
-    """Return the bands that `bleu_by_length` gave for these sentences with their intervals."""
+) -> list[BandWithInterval]:
+    """Return the bands that `bleu_by_length` returned for these sentences with intervals."""
     lengths = [len(sentence.split()) for sentence in source]
     found = []
     for band in bands:
@@ -111,7 +111,7 @@ def sure_bands(
                 tokenize=tokenize,
                 samples=samples,
             )
-        found.append(SureBand(band, interval))
+        found.append(BandWithInterval(band, interval))
     return found
 
 
@@ -123,7 +123,7 @@ def paired_bootstrap(
     tokenize: str = "13a",
     samples: int = SAMPLES,
 ) -> dict[str, PairedResult]:
-    """Return each system beside the baseline, by paired resampling (Koehn 2004, section 4)."""
+    """Compare each system with the baseline by paired resampling (Koehn 2004, section 4)."""
     require_known(baseline, systems, what="baseline")
     require_tokenizer(tokenize)
     for outputs in systems.values():
@@ -138,11 +138,11 @@ def paired_bootstrap(
     )
     signatures, found = test()
     results: dict[str, Any] = dict(zip(names, found["BLEU"], strict=True))
-    ours = float(results[baseline].score)
+    baseline_bleu = float(results[baseline].score)
     return {
         name: PairedResult(
             bleu=min(100.0, float(result.score)),
-            difference=float(result.score) - ours,
+            difference=float(result.score) - baseline_bleu,
             p_value=None if name == baseline else float(result.p_value),
             interval=Interval.around(float(result.mean), float(result.ci)),
             signature=str(signatures["BLEU"]),

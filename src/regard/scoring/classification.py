@@ -1,4 +1,4 @@
-"""How good a classifier is: accuracy, macro-F1 and who is taken for whom."""
+"""Scores of a classifier: accuracy, macro-F1 and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 
 class LabelScore(NamedTuple):
-    """How well one label is found, in percent; None where it never occurs or is never given."""
+    """Scores of one label, in percent; None where it never occurs or is never predicted."""
 
     label: str
     examples: int
@@ -29,24 +29,24 @@ class ClassificationScore:
 
     @property
     def examples(self) -> int:
-        """How many examples were classified."""
+        """The number of examples."""
         return int(self.confusion.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of examples with the right label."""
+        """The share of examples with the correct label."""
         return float(np.trace(self.confusion) / max(1, self.examples))
 
     @property
     def macro_f1(self) -> float:
-        """The mean F1 of the labels that occur, truly or as predicted: rare ones count as much."""
+        """The mean F1 of all labels that occur or are predicted, each with the same weight."""
         right = np.diagonal(self.confusion)
         sums = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
         occurs = sums > 0
         return float(np.mean(2 * right[occurs] / sums[occurs])) if occurs.any() else 0.0
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook, in one line."""
+        """Return one line for a notebook."""
         return (
             f"<b>accuracy {self.accuracy:.1%}, macro-F1 {self.macro_f1:.3f}</b> "
             f"of {self.examples:,} examples with {len(self.labels)} labels"

@@ -1,4 +1,4 @@
-"""Error rates by edit distance: of symbols (phonemes, characters, words) and of whole sequences."""
+"""Error rates of tokens (phonemes, characters, words) and of whole sequences."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ from collections.abc import Hashable, Sequence
 from regard.base.errors import RegardError
 from regard.scoring.score import Score
 
-Symbols = Sequence[Hashable]
+Tokens = Sequence[Hashable]
 
 
-def edit_distance(first: Symbols, second: Symbols) -> int:
-    """Return the fewest insertions, deletions and substitutions that lead from one to the other.
+def edit_distance(first: Tokens, second: Tokens) -> int:
+    """Return the fewest insertions, deletions and substitutions that turn one into the other.
 
     Levenshtein 1966, by the recurrence of Wagner and Fischer 1974, one row at a time.
     """
     row = list(range(len(second) + 1))
-    for i, symbol in enumerate(first, start=1):
+    for i, token in enumerate(first, start=1):
         diagonal, row[0] = row[0], i
         for j, other in enumerate(second, start=1):
-            substituted = diagonal + (symbol != other)
+            substituted = diagonal + (token != other)
             diagonal = row[j]
             row[j] = min(substituted, row[j] + 1, row[j - 1] + 1)
     return row[-1]
 
 
-def symbol_error_rate(
-    hypotheses: Sequence[Symbols], references: Sequence[Sequence[Symbols]], *, name: str = "SER"
+def token_error_rate(
+    hypotheses: Sequence[Tokens],
+    references: Sequence[Sequence[Tokens]],
+    *,
+    name: str = "token error rate",
 ) -> Score:
-    """Return the edits a reference symbol takes, in percent, against the nearest reference of each.
+    """Return the edits per reference token, in percent, each against the nearest reference.
 
-    Among references that are equally near the longest counts. All symbols count alike: edits and
-    lengths are summed over the corpus. More than 100 is possible, where much is inserted.
+    Among references that are equally near, the longest counts. Edits and lengths are summed over
+    the corpus, so every token has the same weight. Many insertions can lead to more than 100.
     """
     _check(hypotheses, references)
-    edits = symbols = 0
+    edits = tokens = 0
     for hypothesis, allowed in zip(hypotheses, references, strict=True):
         nearest = min((edit_distance(hypothesis, one), -len(one)) for one in allowed)
         edits += nearest[0]
-        symbols -= nearest[1]
+        tokens -= nearest[1]
     return Score(
         name=name,
-        value=100.0 * edits / symbols if symbols else 0.0,
+        value=100.0 * edits / tokens if tokens else 0.0,
         signature="edits:levenshtein|references:nearest|sum:corpus",
-        detail={"edits": edits, "symbols": symbols, "sequences": len(hypotheses)},
+        detail={"edits": edits, "tokens": tokens, "sequences": len(hypotheses)},
     )
 
 
 def sequence_error_rate(
-    hypotheses: Sequence[Symbols], references: Sequence[Sequence[Symbols]], *, name: str = "WER"
+    hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]], *, name: str = "WER"
 ) -> Score:
     """Return the share of sequences that equal none of their references, in percent."""
     _check(hypotheses, references)
@@ -64,7 +67,7 @@ def sequence_error_rate(
     )
 
 
-def _check(hypotheses: Sequence[Symbols], references: Sequence[Sequence[Symbols]]) -> None:
+def _check(hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> None:
     if not hypotheses:
         raise RegardError("there is nothing to score: no hypotheses were given.")
     if len(hypotheses) != len(references):

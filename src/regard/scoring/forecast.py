@@ -1,4 +1,4 @@
-"""How good a forecast is, beside the forecast that anybody can make."""
+"""The error of a forecast, compared with the naive forecast, which repeats the last value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ForecastScore:
         return float(np.sqrt(self.naive_mse)) * self.unit
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook, in one line."""
+        """Return one line for a notebook."""
         return (
             f"<b>MSE {self.mse:.4g}</b>, of the naive forecast {self.naive_mse:.4g}; "
             f"{self.windows:,} windows"
@@ -50,7 +50,7 @@ def score_forecast(
     last: Float[np.ndarray, "windows"],
     unit: float,
 ) -> ForecastScore:
-    """Compare a forecast, and the last value before it repeated, with what happened."""
+    """Score a forecast and the naive one, which repeats the last known value."""
     return ForecastScore(
         mse=float(np.mean((forecast - expected) ** 2)),
         naive_mse=float(np.mean((last[:, None] - expected) ** 2)),

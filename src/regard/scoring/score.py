@@ -1,4 +1,4 @@
-"""The result type of every measure: a number that carries its evidence."""
+"""The result type of all measures: a number with its signature and counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Score:
-    """A measured number, the signature that says how it was measured, and the counts behind it.
+    """A measured number, the signature that says how it was measured, and the counts used.
 
     Values of BLEU, chrF and alignment error rate are percentages, from 0 to 100.
     """
@@ -30,7 +30,7 @@ class Score:
         }
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook: the number, and small below it how it was measured."""
+        """Return the number and, in small print, its signature, for a notebook."""
         name, signature = escape(self.name), escape(self.signature)
         return f"<b>{name} {self.value:.2f}</b><br><small><code>{signature}</code></small>"
 

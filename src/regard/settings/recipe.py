@@ -7,9 +7,9 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError
 
 from regard.base.errors import SettingsError
 
@@ -25,9 +25,17 @@ class Settings(BaseModel):
 class Recipe(Settings):
     """A recipe of any task; each task has a subclass with tables of its own."""
 
-    task: str
-    title: str = ""
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        "training.seed": "decides the first weights and the order of the batches"
+    }
+    """The settings that a resumed training keeps, besides data and model, and what each does."""
 
+    task: str
+    title: str = Field("", description="title of the report; none: the recipe's name")
+
+
+# Settings that had another name before: what a recipe says, and what it should say.
+RENAMED = {"training.second_beta": "training.beta2"}
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -123,6 +131,8 @@ def _explain(error: ValidationError, schema: type[BaseModel]) -> str:
     path, table = _written(schema, [str(part) for part in problem["loc"]])
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
+        if key in RENAMED:
+            return f"the key {key!r} is now called {RENAMED[key]!r}."
         return f"unknown key {key!r}. {suggestion(path[-1], table.model_fields)}"
     if problem["type"] == "union_tag_invalid":
         family = problem["ctx"]["tag"]

@@ -17,10 +17,10 @@ from regard.runs.run import Run
 from regard.scoring.bleu import require_tokenizer
 from regard.scoring.bootstrap import (
     SAMPLES,
+    BandWithInterval,
     PairedResult,
-    SureBand,
+    bands_with_intervals,
     paired_bootstrap,
-    sure_bands,
 )
 from regard.settings.recipe import require_known
 from regard.studies.common_test import common_test, require_like
@@ -82,7 +82,7 @@ class Contestant:
     run: Run
     model: LoadedTranslator
     evaluation: Evaluation
-    bands: list[SureBand]
+    bands: list[BandWithInterval]
     paired: PairedResult
     speeds: list[float]
     speed_ratio: float
@@ -133,12 +133,12 @@ class Comparison:
         """Return a row of figures for each model."""
         return [{"model": name, **each.row()} for name, each in self.contestants.items()]
 
-    def bands(self) -> dict[str, list[SureBand]]:
+    def bands(self) -> dict[str, list[BandWithInterval]]:
         """Return BLEU by sentence length of each model."""
         return {name: each.bands for name, each in self.contestants.items()}
 
     def _repr_html_(self) -> str:
-        from regard.pictures.curves import sure_curves_svg
+        from regard.pictures.curves import interval_curves_svg
         from regard.pictures.svg import notebook_lines, notebook_picture
 
         lines = notebook_lines(
@@ -147,7 +147,7 @@ class Comparison:
                 for row in self.rows()
             )
         )
-        return lines + notebook_picture(sure_curves_svg(self.bands()), label="BLEU by length")
+        return lines + notebook_picture(interval_curves_svg(self.bands()), label="BLEU by length")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the translations as plain values."""
@@ -257,7 +257,7 @@ def _certainty(
     baseline: str,
     tokenize: str,
     samples: int,
-) -> tuple[dict[str, list[SureBand]], dict[str, PairedResult]]:
+) -> tuple[dict[str, list[BandWithInterval]], dict[str, PairedResult]]:
     """Return the intervals of BLEU by length, and the paired test against the baseline."""
     sources, references = [p.source for p in pairs], [p.target for p in pairs]
     outputs = {name: texts_of(each) for name, each in evaluations.items()}
@@ -265,7 +265,7 @@ def _certainty(
         outputs, references, baseline=baseline, tokenize=tokenize, samples=samples
     )
     sure = {
-        name: sure_bands(
+        name: bands_with_intervals(
             each.bands, outputs[name], references, sources, tokenize=tokenize, samples=samples
         )
         for name, each in evaluations.items()

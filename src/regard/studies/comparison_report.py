@@ -9,10 +9,10 @@ from typing import Any
 
 from regard.pictures.canvas import Records, json_text, write_records, write_text
 from regard.pictures.curves import (
-    draw_sure_curves,
+    draw_interval_curves,
+    interval_curves_svg,
     learning_curves_svg,
-    sure_curves_svg,
-    write_sure_curves,
+    write_interval_curves,
 )
 from regard.pictures.report import (
     Heading,
@@ -26,7 +26,7 @@ from regard.pictures.report import (
     write_page,
 )
 from regard.scoring.bleu import sentence_chrf
-from regard.scoring.bootstrap import SureBand
+from regard.scoring.bootstrap import BandWithInterval
 from regard.studies.compare import Comparison, Contestant
 from regard.tasks.translation.settings import TranslationRecipe
 
@@ -45,9 +45,9 @@ def write_comparison(comparison: Comparison, folder: Path, *, title: str) -> lis
     write_page(paths[0], title=title, sections=list(_sections(comparison)))
     for name in FIGURES:
         paths.append(folder / name)
-        draw_sure_curves(comparison.bands(), paths[-1])
+        draw_interval_curves(comparison.bands(), paths[-1])
     paths += [folder / name for name in ("by-length.csv", "comparison.csv", "comparison.json")]
-    write_sure_curves(comparison.bands(), paths[-3])
+    write_interval_curves(comparison.bands(), paths[-3])
     rows = comparison.rows()
     write_records(Records(tuple(rows[0]), [list(row.values()) for row in rows]), paths[-2])
     write_text(paths[-1], json_text(comparison.to_dict()))
@@ -143,7 +143,7 @@ def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
 def _lengths(comparison: Comparison) -> Iterator[Section]:
     yield Heading("Short sentences and long ones")
     bands = comparison.bands()
-    yield Picture("BLEU by the length of the source sentence", sure_curves_svg(bands))
+    yield Picture("BLEU by the length of the source sentence", interval_curves_svg(bands))
     first = [one.band for one in comparison.first.bands]
     yield Table(
         "The same as numbers, by words in the source sentence",
@@ -155,7 +155,7 @@ def _lengths(comparison: Comparison) -> Iterator[Section]:
     )
 
 
-def _value(band: SureBand) -> float | None:
+def _value(band: BandWithInterval) -> float | None:
     return band.band.score.value if band.band.score else None
 
 

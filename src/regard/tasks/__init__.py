@@ -76,7 +76,7 @@ class Task:
     """The recipes of the task."""
     train: Callable[..., TrainedRun]
     """(recipe, out, *, title, resume, data, display): train, test and report into a folder."""
-    load: Callable[[Path], Any]
+    load: Callable[..., Any]
     """Return the best model of a run; it has the network as `model`."""
     build: Callable[[Any], nn.Module]
     """Return the untrained network of a recipe."""
@@ -88,6 +88,8 @@ class Task:
     """Return every value on the way of one input through a loaded model."""
     untrained: Callable[[Any, str], Any] | None = None
     """Return a loaded model with fresh weights that can read this input, to be traced."""
+    takes_model: bool = False
+    """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
 
 
 def part(where: str) -> Callable[..., Any]:
@@ -130,16 +132,17 @@ def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
     return parse_recipe(shipped_recipe(name), overrides=overrides, origin=f"recipe {name}")
 
 
-def load(folder: str | Path) -> Any:
+def load(folder: str | Path, *, model: Callable[..., nn.Module] | None = None) -> Any:
     """Load the best model of a run; what it can do depends on what it was trained for.
 
     A translator translates, a language model generates, a classifier classifies, a forecaster
-    forecasts.
+    forecasts. `model` is the function that built the network, if that was done in Python.
     """
     from regard.runs.run import Run
 
     run = Run.open(Path(folder))
-    return task_of(run.task).load(run.folder)
+    task = task_of(run.task)
+    return task.load(run.folder, **_given_model(run.task, task, model))
 
 
 def look_at(request: LookRequest, picture: str | None = None) -> View:
@@ -206,6 +209,7 @@ def train(
     out: str | Path,
     data: Any = None,
     set: Mapping[str, Any] | Iterable[str] = (),
+    model: Callable[..., nn.Module] | None = None,
     resume: bool = False,
     progress: bool | Display = True,
 ) -> TrainedRun:
@@ -214,8 +218,9 @@ def train(
     `recipe` is the name of a shipped recipe, a .toml file, or a recipe. `data` is what to learn
     from, in place of the recipe's own data: of a translator `{"train": pairs, "valid": pairs}`,
     where pairs are a list or iterator of (source, target), or names of files. `set` changes
-    settings by their dotted names, as `{"training.steps": 200}`. `progress` shows how far the
-    training is; False keeps silent.
+    settings by their dotted names, as `{"training.steps": 200}`. `model` is a function that builds
+    the network in place of the recipe's, from the sizes of the vocabularies. `progress` shows how
+    far the training is; False keeps silent.
 
     >>> trained = regard.train("seq2seq-attention", data={"train": pairs}, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
@@ -227,14 +232,27 @@ def train(
         recipe = find_recipe(str(recipe), overrides=overrides_of(set))
     elif set:
         recipe = _changed(recipe, overrides_of(set))
-    return task_of(recipe.task).train(
+    task = task_of(recipe.task)
+    return task.train(
         recipe,
         Path(out),
         title=recipe.title or title or recipe.task,
         resume=resume,
         data=data,
         display=display_of(progress),
+        **_given_model(recipe.task, task, model),
     )
+
+
+def _given_model(
+    name: str, task: Task, model: Callable[..., nn.Module] | None
+) -> dict[str, Callable[..., nn.Module]]:
+    """Return a user's model as an argument, or refuse it where the task takes none."""
+    if model is None:
+        return {}
+    if not task.takes_model:
+        raise SettingsError(f"The task {name!r} takes no model from Python.")
+    return {"model": model}
 
 
 def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:

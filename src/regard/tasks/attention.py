@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import SPECIALS
-from regard.pictures.arcs import Gaze, draw_arcs, draw_sentence_arcs
+from regard.pictures.arcs import WordAttention, draw_arcs, draw_sentence_arcs
 from regard.pictures.head_grid import draw_head_grid, head_grid_svg
 from regard.pictures.heat_map import write_map
 from regard.pictures.report import Heading, HoverMap, Picture, Section, write_page
@@ -195,7 +195,7 @@ def draw_heads(
 
 def gazes(
     heads: AttentionHeads, word: str, *, layer: int | None = None, head: int | None = None
-) -> list[Gaze]:
+) -> list[WordAttention]:
     """Return what a word looks at: in each layer on average, in each head of a layer, or in one."""
     heads.check(layer, head)
     place = heads.place(word)
@@ -205,12 +205,14 @@ def gazes(
         count = heads.weights.shape[1]
         means = heads.weights.mean(axis=1)
         return [
-            Gaze(heads.source, place, each[place], f"layer {number}, mean of {count} heads")
+            WordAttention(
+                heads.source, place, each[place], f"layer {number}, mean of {count} heads"
+            )
             for number, each in enumerate(means)
         ]
     numbers = range(heads.weights.shape[1]) if head is None else [head]
     return [
-        Gaze(
+        WordAttention(
             heads.source,
             place,
             heads.weights[layer, number, place],

@@ -71,7 +71,7 @@ def mean_of(weights: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 @contextmanager
 def replaced(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let the model have other weights for a while."""
+    """Give the model other weights inside the context."""
     own = named_weights(model)
     _copy(model, weights)
     try:
@@ -108,7 +108,7 @@ class CheckpointStore:
         self._moving: MovingAverage | None = None
 
     def follow(self, moving: MovingAverage | None) -> None:
-        """Save and restore this average beside the model from now on."""
+        """Save and restore this average together with the model from now on."""
         self._moving = moving
 
     def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:

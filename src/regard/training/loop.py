@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import nn
 
+from regard.batching.order import BatchPosition
 from regard.compute.device import keep_memory
 from regard.compute.processes import using_threads
 from regard.training.checkpoint import (
@@ -24,7 +25,7 @@ from regard.training.checkpoint import (
     replaced,
 )
 from regard.training.losses import LossSum
-from regard.training.progress import Done, Observer, Position, Progress
+from regard.training.progress import Completion, Observer, Progress
 from regard.training.update import Counted, Sharing, gradients, update
 
 # Each takes the share of the training that is done (0 to 1), the step and the warm-up, and returns
@@ -51,7 +52,7 @@ class TrainingBatch(Counted, Protocol):
 
     @property
     def padding_share(self) -> float:
-        """Return the share of positions that hold no symbol."""
+        """Return the share of positions that hold no token."""
         ...
 
 
@@ -84,13 +85,16 @@ class Validation:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Generic[AnyBatch]):
-    """What is learned: the loss of a batch, the batches from any place on, and the validation."""
+    """What is learned: the loss of a batch, the batches from any position on, the validation."""
 
     loss_sum: Callable[[AnyBatch], LossSum]
-    batches_from: Callable[[int, int], Iterator[tuple[Position, AnyBatch]]]
+    batches_from: Callable[[int, int], Iterator[tuple[BatchPosition, AnyBatch]]]
     validate: Callable[[], Validation]
     final_validate: Callable[[], Validation] | None = None
-    """Decides between the best model and the average, say with a search too slow for the rest."""
+    """The final validator: chooses between the best model and the average of checkpoints.
+
+    It runs twice in a training, so it may use a slower search than `validate`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +111,8 @@ class Optimisation(Generic[AnyBatch]):
     """An average of checkpoints, made at the end and kept if it validates at least as well."""
     sharing: Sharing[AnyBatch] | None = None
     """How several processes share the gradients of a batch."""
-    done: Done = field(default_factory=Done)
-    """Kept up to date for what ends before the training does."""
+    completion: Completion = field(default_factory=Completion)
+    """Kept up to date by the loop, for what is switched off before the end."""
 
 
 def fit(
@@ -134,7 +138,7 @@ def fit(
     with gradients(objective.loss_sum, parameters, optimisation.sharing) as add_gradient:
         while (reason := _reason_to_stop(progress, limits)) is None:
             model.train()
-            optimisation.done.share = limits.done(progress)
+            optimisation.completion.share = limits.done(progress)
             taken = list(islice(batches, optimisation.accumulate))
             rate = _set_learning_rate(optimisation, progress)
             result = update(
@@ -156,14 +160,14 @@ def fit(
                     progress = _validated(
                         model, progress, objective.validate, store, observer, optimisation
                     )
-            last = _reason_to_stop(progress, limits) is not None  # the validation may be a reason
+            last = _reason_to_stop(progress, limits) is not None  # patience may be exhausted now
             if last or progress.step % limits.checkpoint_every == 0:
                 store.save(model, optimizer, progress)
 
     if average is not None:
         better = _averaged(model, progress, objective, store, average)
         if better is not None:
-            # The checkpoint knows the new mark, so that a longer training has to reach it.
+            # Recorded in the checkpoint, so that a longer training has to beat this value.
             progress = better
             store.save(model, optimizer, progress)
             reason += f"; the mean of {average.count} checkpoints is the best model"
@@ -173,7 +177,7 @@ def fit(
 
 def _set_learning_rate(optimisation: Optimisation[Any], progress: Progress) -> float:
     """Set the learning rate of the next update and return it."""
-    rate = optimisation.learning_rate(progress.step + 1, optimisation.done.share)
+    rate = optimisation.learning_rate(progress.step + 1, optimisation.completion.share)
     for group in optimisation.optimizer.param_groups:
         group["lr"] = rate * group.get("rate_share", 1.0)
     return rate
@@ -193,7 +197,7 @@ def _validated(
     with replaced(model, moving.weights) if moving else nullcontext():
         with torch.no_grad():
             found = validate()
-        progress = progress.judged(found.value)
+        progress = progress.validated(found.value)
         if progress.best_step == progress.step:
             store.save_best(model, progress, found.metrics)
         if average is not None and average.of == "best" and not math.isnan(found.value):

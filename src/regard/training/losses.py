@@ -40,7 +40,7 @@ def token_loss(
     return LossSum(smoothed, nats.detach())
 
 
-ROWS = 512  # logits of so many positions are held at once
+ROWS = 512  # positions whose logits are held at once
 
 
 def chunked_token_loss(
@@ -88,13 +88,13 @@ class _ChunkedLoss(torch.autograd.Function):
         objective, nats = features.new_zeros(()), features.new_zeros(())
         held = features.new_empty(min(rows, len(features)), vocab)
         for start in range(0, len(features), rows):
-            chunk, symbols = features[start : start + rows], expected[start : start + rows, None]
+            chunk, tokens = features[start : start + rows], expected[start : start + rows, None]
             p = product(chunk, columns, room=held[: len(chunk)])
             if bias is not None:
                 p += bias
-            logits = p.gather(1, symbols).squeeze(1)
+            logits = p.gather(1, tokens).squeeze(1)
             torch.softmax(p, dim=-1, out=p)  # in place: from here on the logits are gone
-            losses = _negative_logs(p, chunk, weight, bias, symbols)
+            losses = _negative_logs(p, chunk, weight, bias, tokens)
             nats += losses.sum()
             if smoothing:
                 lse = losses + logits
@@ -102,7 +102,7 @@ class _ChunkedLoss(torch.autograd.Function):
                 objective += ((1 - smoothing) * losses + smoothing * (lse - means)).sum()
             if not any(wanted):
                 continue
-            p.scatter_add_(1, symbols, p.new_full(symbols.shape, smoothing - 1))
+            p.scatter_add_(1, tokens, p.new_full(tokens.shape, smoothing - 1))
             if by_features is not None:
                 by_features[start : start + rows] = product(p, weight)
             if by_columns is not None:
@@ -128,15 +128,15 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 def _negative_logs(
-    probabilities: Tensor, features: Tensor, weight: Tensor, bias: Tensor | None, symbols: Tensor
+    probabilities: Tensor, features: Tensor, weight: Tensor, bias: Tensor | None, tokens: Tensor
 ) -> Tensor:
     """Return -log p(y) of each row; where p(y) is too small to be exact, from the logits again."""
-    found = probabilities.gather(1, symbols).squeeze(1)
+    found = probabilities.gather(1, tokens).squeeze(1)
     losses = -found.log()
     vague = found < 1e-30
     if bool(vague.any()):
         logits = F.linear(features[vague], weight, bias)
-        losses[vague] = logits.logsumexp(dim=-1) - logits.gather(1, symbols[vague]).squeeze(1)
+        losses[vague] = logits.logsumexp(dim=-1) - logits.gather(1, tokens[vague]).squeeze(1)
     return losses
 
 
@@ -175,7 +175,7 @@ class _RDrop(torch.autograd.Function):
     """With p and q of the two passes and d = log p - log q, the distance is sum (p - q) d.
 
     Its derivative by the logits of p is p (d + 1 - KL(p || q)) - q, and so for q with -d. That of
-    the losses is as in `chunked_loss`: what smoothing gives to all symbols is the same for all
+    the losses is as in `chunked_loss`: what smoothing gives to all tokens is the same for all
     positions, so it is added to the results and not to the logits.
     """
 
@@ -202,15 +202,15 @@ class _RDrop(torch.autograd.Function):
         held = first.new_empty(4, min(rows, len(first)), vocab)
         for start in range(0, len(first), rows):
             chunks = [one[start : start + rows] for one in passes]
-            symbols = expected[start : start + rows, None]
-            p, q, by_p, by_q = held[:, : len(symbols)]
+            tokens = expected[start : start + rows, None]
+            p, q, by_p, by_q = held[:, : len(tokens)]
             for probabilities, chunk in zip((p, q), chunks, strict=True):
                 scores = product(chunk, columns, room=probabilities)
                 if bias is not None:
                     scores += bias
-                logits = scores.gather(1, symbols).squeeze(1)
+                logits = scores.gather(1, tokens).squeeze(1)
                 torch.log_softmax(scores, dim=-1, out=probabilities)
-                losses = -probabilities.gather(1, symbols).squeeze(1)
+                losses = -probabilities.gather(1, tokens).squeeze(1)
                 nats += losses.sum() / 2
                 even = losses + logits - chunk @ weight_mean - bias_mean
                 objective += ((1 - smoothing) * losses + smoothing * even).sum() / 2
@@ -224,7 +224,7 @@ class _RDrop(torch.autograd.Function):
             _by_logits(by_p, far_p, own=p, other=q, strength=strength)
             _by_logits(by_q.mul_(-strength), far_q, own=q, other=p, strength=strength)
             for part, chunk, by in zip((by_p, by_q), chunks, by_passes, strict=True):
-                part.scatter_add_(1, symbols, part.new_full(symbols.shape, (smoothing - 1) / 2))
+                part.scatter_add_(1, tokens, part.new_full(tokens.shape, (smoothing - 1) / 2))
                 by[start : start + rows] = product(part, weight)
                 add_product(by_columns, chunk.T, part)
                 if by_bias is not None:

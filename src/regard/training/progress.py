@@ -11,22 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from regard.base.errors import SettingsError
 from regard.base.files import write_file
+from regard.batching.order import BatchPosition
 from regard.training.update import UpdateResult
-
-
-@runtime_checkable
-class Position(Protocol):
-    """A place in the order of batches."""
-
-    @property
-    def epoch(self) -> int:
-        """Return how many times all examples were seen."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """Return how many batches of the epoch were taken."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,21 +31,21 @@ class Progress:
         """Return plain values for a JSON file."""
         return asdict(self)
 
-    def moved(self, *, to: Position, seconds: float) -> Progress:
+    def moved(self, *, to: BatchPosition, seconds: float) -> Progress:
         """Return the progress after one more update, up to this place."""
         return replace(self, step=self.step + 1, epoch=to.epoch, batch=to.batch, seconds=seconds)
 
-    def judged(self, value: float) -> Progress:
+    def validated(self, value: float) -> Progress:
         """Return the progress after a validation of this value; lower is better."""
-        # A value that is not a number is no progress, nor may it stand in the way of any.
+        # A value that is not a number is never the best, and must not keep later ones from it.
         if not math.isnan(value) and (self.best_value is None or value < self.best_value):
             return replace(self, best_value=value, best_step=self.step, without_progress=0)
         return replace(self, without_progress=self.without_progress + 1)
 
 
 @dataclass
-class Done:
-    """Which share of a training is done, kept up to date for what ends before the training does."""
+class Completion:
+    """The share of a training that is completed, for what is switched off before the end."""
 
     share: float = 0.0
 
@@ -114,7 +100,7 @@ class MetricsLog:
         write_file(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
-        """Write loss, gradient norm and the other facts, once in so many updates."""
+        """Write loss, gradient norm and the other facts, once in `every` updates."""
         if progress.step % self._every == 0:
             self._write(
                 "train", progress, {"loss": result.loss, "norm": result.gradient_norm, **facts}

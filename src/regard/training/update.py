@@ -28,8 +28,8 @@ class Counted(Protocol):
 
 AnyBatch = TypeVar("AnyBatch", bound=Counted)
 
-# Adds the gradient of a batch's summed loss, divided by so many tokens, to that of the parameters,
-# and returns the loss in nats.
+# (batch, tokens): adds the gradient of the batch's summed loss, divided by `tokens`, to that of the
+# parameters, and returns the loss in nats.
 AddGradient: TypeAlias = Callable[[AnyBatch, int], float]
 
 
@@ -83,10 +83,10 @@ def gradients(
     parameters: Sequence[nn.Parameter],
     sharing: Sharing[AnyBatch] | None,
 ) -> Iterator[AddGradient[AnyBatch]]:
-    """Yield what adds the gradient of a batch to the parameters, alone or with helpers.
+    """Yield what adds the gradient of a batch to the parameters, alone or with worker processes.
 
-    Helpers see the model as it is at the beginning, but for its weights: it must be in training.
-    While there are helpers, torch's operations have one thread in this process too.
+    Workers share the weights; all else of the model is as it was when they started, so it must be
+    in training mode. While there are workers, torch has one thread in this process too.
     """
     alone = partial(add_gradient, loss_sum)
     if sharing is None or sharing.processes == 1:
@@ -94,20 +94,20 @@ def gradients(
         return
     for parameter in parameters:
         parameter.data.share_memory_()  # type: ignore[no-untyped-call]
-    crew = _GradientWorkers(parameters, alone, sharing.split)
+    workers = _GradientWorkers(parameters, alone, sharing.split)
     try:
         for _ in range(sharing.processes - 1):
-            crew.hire()
-        # Also between gradients: threads that had a share in the step go on turning for a while,
-        # on the core that a helper needs.
+            workers.start()
+        # Also between gradients: threads that took part in the step keep spinning for a while, on
+        # the core that a worker needs.
         with using_threads(1):
-            yield crew.add_gradient
+            yield workers.add_gradient
     finally:
-        crew.dismiss()
+        workers.stop()
 
 
-class _Task(NamedTuple):
-    """A helper's part of a batch, the tokens of the whole update, and a seed for its dropout."""
+class _GradientTask(NamedTuple):
+    """A worker's part of a batch, the tokens of the whole update, and a seed for its dropout."""
 
     part: Any
     tokens: int
@@ -115,7 +115,7 @@ class _Task(NamedTuple):
 
 
 class _GradientWorkers(Generic[AnyBatch]):
-    """This process and its helpers."""
+    """The processes that share the gradient of a batch: this one and its workers."""
 
     def __init__(
         self,
@@ -126,35 +126,35 @@ class _GradientWorkers(Generic[AnyBatch]):
         self._parameters = parameters
         self._alone = alone
         self._split = split
-        # Each helper with all its gradients, one after the other, in memory that both see.
-        self._helpers: list[tuple[WorkerProcess, Tensor]] = []
+        # Each worker with all its gradients, one after the other, in memory that both see.
+        self._workers: list[tuple[WorkerProcess, Tensor]] = []
 
-    def hire(self) -> None:
-        """Begin one more helper."""
+    def start(self) -> None:
+        """Start one more worker."""
         gradient = torch.zeros(sum(p.numel() for p in self._parameters))
         gradient.share_memory_()  # type: ignore[no-untyped-call]
-        self._helpers.append((WorkerProcess(partial(self._help, gradient)), gradient))
+        self._workers.append((WorkerProcess(partial(self._work, gradient)), gradient))
 
-    def dismiss(self) -> None:
-        """End all helpers."""
-        for helper, _ in self._helpers:
-            helper.stop()
-        self._helpers = []
+    def stop(self) -> None:
+        """Stop all workers."""
+        for worker, _ in self._workers:
+            worker.stop()
+        self._workers = []
 
     def add_gradient(self, batch: AnyBatch, tokens: int) -> float:
         """Add the gradient of the summed loss, divided by `tokens`; return the loss in nats."""
-        own, *others = self._split(batch, len(self._helpers) + 1)
-        # A short batch has fewer parts than there are helpers.
-        busy = self._helpers[: len(others)]
+        own, *others = self._split(batch, len(self._workers) + 1)
+        # A short batch has fewer parts than there are workers.
+        busy = self._workers[: len(others)]
         try:
-            for (helper, _), part in zip(busy, others, strict=True):
-                helper.send(_Task(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
+            for (worker, _), part in zip(busy, others, strict=True):
+                worker.send(_GradientTask(part, tokens, int(torch.randint(LARGEST_SEED, (1,)))))
             nats = self._alone(own, tokens)
-            nats += sum(float(helper.receive()) for helper, _ in busy)
+            nats += sum(float(worker.receive()) for worker, _ in busy)
         except WorkerLostError:
             raise RunError(
-                "A helper process of the training has ended, perhaps for want of memory. Go on "
-                "with --resume; with --set training.processes=1 there are no helpers."
+                "A worker process of the training has ended, perhaps for lack of memory. Continue "
+                "with --resume; --set training.processes=1 trains without workers."
             ) from None
         for _, gradient in busy:
             self._take_over(gradient)
@@ -175,8 +175,8 @@ class _GradientWorkers(Generic[AnyBatch]):
             for piece, parameter in zip(pieces, self._parameters, strict=True)
         ]
 
-    def _help(self, gradient: Tensor, task: _Task) -> float:
-        """Compute the gradient of a part; this is what helpers do."""
+    def _work(self, gradient: Tensor, task: _GradientTask) -> float:
+        """Compute the gradient of a part of a batch; this runs in a worker."""
         torch.manual_seed(task.seed)
         for parameter in self._parameters:
             parameter.grad = None

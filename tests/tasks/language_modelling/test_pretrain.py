@@ -231,14 +231,14 @@ def test_a_string_to_stop_at_is_never_told(model: LoadedLanguageModel) -> None:
 
 
 def test_prompts_of_every_kind(model: LoadedLanguageModel) -> None:
-    assert model.doubts("the cat") == []
-    assert model.doubts("") == []
+    assert model.prompt_warnings("the cat") == []
+    assert model.prompt_warnings("") == []
     (empty,) = model.generate("", max_tokens=12)
     assert empty.tokens == 12 == len(empty.text)
-    (doubt,) = model.doubts("the cat sat on the mat")
-    assert "The prompt has 22 symbols and the model reads 16 at once" in doubt
-    (doubt,) = model.doubts("Ω cat Ж")
-    assert "never seen these characters of the prompt: 'Ω' 'Ж'." in doubt
+    (warning,) = model.prompt_warnings("the cat sat on the mat")
+    assert "The prompt has 22 tokens and the model reads 16 at once" in warning
+    (warning,) = model.prompt_warnings("Ω cat Ж")
+    assert "never seen these characters of the prompt: 'Ω' 'Ж'." in warning
     long, short = (
         model.generate(prompt, max_tokens=1, temperature=0.0)
         for prompt in ("the cat sat on the mat", "t sat on the mat")

@@ -1,15 +1,15 @@
-/** What else could have stood in a word's place, with probabilities; a click puts it there. */
+/** The alternatives to a word with their probabilities; a click forces one of them. */
 
 import { element, button, percent } from "./element.js";
 import { bare } from "./maps.js";
 
 const SHOWN = 8;
 const FEWEST = 4;
-const SLIGHT = 0.001; // less probable ones are shown only to make up the fewest
+const SLIGHT = 0.001; // less probable ones are shown only if there would be fewer than FEWEST
 
 /**
  * @param {{onForce: (step: number, id: number) => void}} options  a step of the search and the id
- *   of the symbol to write there
+ *   of the token to write there
  */
 export function createAlternatives({ onForce }) {
   const heading = element("h3", {});
@@ -18,12 +18,12 @@ export function createAlternatives({ onForce }) {
 
   return {
     element: section,
-    /** Show the steps that wrote a unit, given as indices of steps. */
-    show(answer, unit, { asked, lang }) {
+    /** Show the alternatives at each step that wrote a unit. */
+    show(answer, unit, { isSelected, lang }) {
       section.hidden = !unit;
       if (!unit) return;
       const label = unit.mark ? "the end" : `“${unit.label}”`;
-      heading.textContent = asked ? `Instead of ${label}` : `Least certain: ${label}`;
+      heading.textContent = isSelected ? `Instead of ${label}` : `Least certain: ${label}`;
       const subwords = answer.target.tokens.some((token) => token.startsWith("▁"));
       lists.replaceChildren(...unit.pieces.map((place) =>
         stepList(answer.steps[place], place, { subwords, lang, onForce })));
@@ -54,7 +54,7 @@ function stepList(step, place, { subwords, lang, onForce }) {
   return element("ol", { class: "options" }, ...options);
 }
 
-/** The chosen symbol among the others, most probable first. */
+/** The chosen token and its alternatives, most probable first. */
 export function optionsOf(step) {
   const others = step.alternatives.filter(({ id }) => id !== step.id);
   const chosen = { token: step.token, id: step.id, probability: step.probability };
@@ -66,7 +66,7 @@ export function optionsOf(step) {
 
 const isMark = ({ token }) => token === "</s>";
 
-/** A symbol as it reads: a piece that continues a word begins with a dot. */
+/** A token as text; a piece that continues a word begins with a dot. */
 function nameOf(option, subwords) {
   if (isMark(option)) return "end";
   const continues = subwords && !option.token.startsWith("▁");

@@ -1,8 +1,8 @@
-/** What the page asks the server; whatever goes wrong comes back as a ServerError to show. */
+/** Requests to the server; every failure is thrown as a ServerError. */
 
 import { readEvents } from "./events.js";
 
-/** A failure in words for people; `retryAfter` seconds later it is worth another try. */
+/** A failure with a message to show; `retryAfter` is the number of seconds to wait, if known. */
 export class ServerError extends Error {
   constructor(message, { status = 0, retryAfter = null } = {}) {
     super(message);
@@ -13,24 +13,24 @@ export class ServerError extends Error {
 
 let key = null;
 
-/** Send this API key with every translation from now on; it is kept nowhere. */
+/** Send this API key with every request from now on; it is not stored. */
 export function useKey(given) {
   key = given;
 }
 
-/** The models that the server has. */
+/** The models of the server. */
 export async function fetchModels() {
-  const response = await ask("models");
+  const response = await send("models");
   return (await response.json()).models;
 }
 
 /**
- * Translate a sentence; `onText` hears the text as it grows, and the whole answer is returned.
+ * Translate a sentence; `onText` is called with the text as it grows; returns the whole answer.
  * @param {{q: string, model: string, prefix_tokens?: number[]}} request
  * @param {{onText: (text: string) => void, signal: AbortSignal}} options
  */
 export async function translate(request, { onText, signal }) {
-  const response = await ask("stream", {
+  const response = await send("stream", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(key ? { ...request, api_key: key } : request),
@@ -52,7 +52,7 @@ export async function translate(request, { onText, signal }) {
   throw new ServerError("The server stopped in the middle of the answer.");
 }
 
-async function ask(path, options) {
+async function send(path, options) {
   let response;
   try {
     response = await fetch(path, options);
@@ -62,14 +62,14 @@ async function ask(path, options) {
   }
   if (response.ok) return response;
   const retryAfter = Number(response.headers.get("Retry-After")) || null;
-  throw new ServerError(await reason(response), { status: response.status, retryAfter });
+  throw new ServerError(await messageOf(response), { status: response.status, retryAfter });
 }
 
-/** The server's own words where it has any. */
-async function reason(response) {
+/** The server's message, or one of our own if it sent none. */
+async function messageOf(response) {
   const body = await response.json().catch(() => null);
-  const said = typeof body?.error === "string" ? body.error : null;
-  if (response.status === 429) return said ?? "The server is busy.";
-  if (response.status === 413) return said ?? "The sentence is too long for this server.";
-  return said ?? `The server answered with an error (${response.status}).`;
+  const message = typeof body?.error === "string" ? body.error : null;
+  if (response.status === 429) return message ?? "The server is busy.";
+  if (response.status === 413) return message ?? "The sentence is too long for this server.";
+  return message ?? `The server answered with an error (${response.status}).`;
 }

@@ -1,4 +1,4 @@
-/** The beam as a tree on the page; a click on a branch makes the translation begin that way. */
+/** The beam as a tree; a click on a branch forces the translation to begin that way. */
 
 import { element, button, percent } from "./element.js";
 import { joinTokens, prefixTree } from "./tree.js";
@@ -10,7 +10,7 @@ export function createBeam({ onBegin }) {
   const holder = element("div", { class: "tree-frame" });
   const heading = element("h3");
   const section = element("section", { class: "beam", hidden: true }, heading,
-    element("p", { class: "hint" }, "What else the search found; choose a branch to go that way."),
+    element("p", { class: "hint" }, "Other hypotheses of the search; choose a branch to force it."),
     holder);
 
   return {
@@ -27,7 +27,7 @@ export function createBeam({ onBegin }) {
   };
 }
 
-/** Branches that part here; one that has no rival needs no probability. */
+/** Sibling branches; an only child needs no probability. */
 function branches(nodes, all, onBegin) {
   return nodes.map((node) => {
     const parts = [box(node, all, { rivals: nodes.length > 1, onBegin })];
@@ -49,14 +49,14 @@ function box(node, all, { rivals, onBegin }) {
     content.push(element("span", { class: "share" }, percent(Math.exp(node.logProbabilities[0]))));
   }
   const attributes = { class: `branch ${node.rank === 0 ? "best" : ""}` };
-  // An end cannot be forced, and what leads only to the shown translation changes nothing.
+  // The end cannot be forced, and forcing the shown translation would change nothing.
   if (!text || (node.rank === 0 && node.end)) return element("span", attributes, ...content);
-  const made = button("", () => onBegin(endless(node)), attributes);
+  const made = button("", () => onBegin(idsWithoutEnd(node)), attributes);
   made.replaceChildren(...content);
   return made;
 }
 
-/** The ids up to a node, without the end mark: the search shall decide again where to end. */
-function endless(node) {
+/** The ids up to a node without the end token: the search decides again where to end. */
+function idsWithoutEnd(node) {
   return node.tokens.at(-1) === "</s>" ? node.path.slice(0, -1) : node.path;
 }

@@ -1,9 +1,9 @@
-/** Where a sentence is typed or taken from the examples, and models are chosen. */
+/** The form for typing a sentence or picking an example, and for choosing models. */
 
 import { button, element } from "./element.js";
 import { companionsOf, languageTag, modelNamed, titlesOf } from "./models.js";
 
-const PAUSE = 400; // milliseconds without a key before a sentence counts as typed
+const PAUSE = 400; // milliseconds without a keystroke before a sentence is sent
 
 /**
  * @param {{onChange: (changes: Partial<import("./state.js").State>) => void}} options
@@ -18,7 +18,7 @@ export function createComposer({ onChange }) {
 
   const send = () => {
     clearTimeout(timer);
-    // The line breaks of pasted text are spaces to a model that reads one sentence.
+    // Line breaks of pasted text become spaces: the model reads one sentence.
     onChange({ q: sentence.value.replace(/\s+/g, " ").trim() });
   };
   const sendSoon = () => {
@@ -40,7 +40,7 @@ export function createComposer({ onChange }) {
   new ResizeObserver(() => fit(sentence)).observe(form);
 
   return {
-    /** Show a state; text that is just being typed is left alone. */
+    /** Show a state without changing text that is being typed. */
     show(state, models) {
       const model = modelNamed(models, state.model);
       const companions = companionsOf(models, model);
@@ -70,7 +70,7 @@ export function createComposer({ onChange }) {
   }
 }
 
-/** Give a select these options, without touching it where it has them already. */
+/** Give a select these options, unless it has them already. */
 export function fill(select, options, value) {
   const has = [...select.options].map((option) => `${option.value}\n${option.text}`).join("\n");
   if (has !== options.map((pair) => pair.join("\n")).join("\n")) {

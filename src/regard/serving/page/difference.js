@@ -1,7 +1,7 @@
-/** Which words of one translation are not in the other, in order. */
+/** The words of one translation that the other does not have. */
 
 /**
- * The places of those words of `mine` that lie outside the longest common subsequence with `other`.
+ * The indices of the words of `mine` outside the longest common subsequence with `other`.
  * @param {string[]} mine
  * @param {string[]} other
  */

@@ -1,4 +1,4 @@
-/** Elements made from plain values; text always stays text. */
+/** Helpers that create elements; text is never read as HTML. */
 
 /**
  * Make an element. Children are nodes or text, and text is never read as HTML. Attributes that are
@@ -18,14 +18,14 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** A button that does one thing. */
+/** A button with a click handler. */
 export function button(label, onClick, attributes = {}) {
   const made = element("button", { type: "button", ...attributes }, label);
   made.addEventListener("click", onClick);
   return made;
 }
 
-/** A probability or weight as people read it: "93 %". */
+/** A probability or weight as a percentage: "93 %". */
 export function percent(share) {
   if (share > 0 && share < 0.005) return "<\u20091\u00a0%";
   return `${Math.round(100 * share)}\u00a0%`;

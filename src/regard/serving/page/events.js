@@ -1,4 +1,4 @@
-/** Server-sent events, read from the body of any answer (EventSource itself can only GET). */
+/** Server-sent events, read from the body of a response (EventSource can only send GET requests). */
 
 /**
  * Yield each event of a stream as `{name, data}`.
@@ -6,14 +6,14 @@
  */
 export async function* readEvents(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let waiting = "";
+  let buffer = "";
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      waiting = (waiting + value).replaceAll("\r\n", "\n");
-      const blocks = waiting.split("\n\n");
-      waiting = blocks.pop(); // the last one is not finished
+      buffer = (buffer + value).replaceAll("\r\n", "\n");
+      const blocks = buffer.split("\n\n");
+      buffer = blocks.pop(); // the last one is incomplete
       for (const block of blocks) {
         const event = parseEvent(block);
         if (event.data) yield event;
@@ -24,7 +24,7 @@ export async function* readEvents(body) {
   }
 }
 
-/** Read one event; lines that begin with a colon are comments that keep a connection open. */
+/** Parse one event; lines that begin with a colon are comments that keep the connection open. */
 export function parseEvent(block) {
   let name = "message";
   const data = [];

@@ -17,7 +17,7 @@ export function createHeatMap({ onPoint }) {
     if (cell) onPoint({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
   });
   picture.addEventListener("pointerleave", () => onPoint(null));
-  // What must be scrolled must be reachable by keyboard; what need not be is no stop for it.
+  // A map that scrolls must be reachable by keyboard; one that fits need not be.
   new ResizeObserver(() => {
     picture.toggleAttribute("tabindex", picture.scrollWidth > picture.clientWidth);
     if (picture.hasAttribute("tabindex")) picture.tabIndex = 0;
@@ -41,7 +41,7 @@ export function createHeatMap({ onPoint }) {
       legend.replaceChildren(
         "0\u00a0%", element("span", { class: "scale", "aria-hidden": "true" }), percent(map.most));
     },
-    /** Make one row and one column stand out; null for neither. */
+    /** Highlight one row and one column; null for neither. */
     point({ row, column }) {
       table.classList.toggle("pointing", row !== null || column !== null);
       table.classList.toggle("by-row", row !== null);
@@ -57,7 +57,7 @@ export function createHeatMap({ onPoint }) {
 
 const labelClass = (unit) => (unit.mark ? "mark" : unit.glued ? "glued" : null);
 
-/** The map in words, for those who cannot see it: where each row looks most. */
+/** The map in words, for screen readers: what each row attends to most. */
 function summary(map) {
   return map.rows.map((unit, index) => {
     const row = map.weights[index];

@@ -1,6 +1,6 @@
-/** Which words light up when one is pointed at, and what there is to read about it. */
+/** Which words are highlighted when one is pointed at, and the text that describes it. */
 
-const SLIGHT = 0.01; // weights below are not worth a word
+const SLIGHT = 0.01; // smaller weights are not listed
 const MOST = 4;
 
 /**
@@ -8,14 +8,14 @@ const MOST = 4;
  * @typedef {{source: number[] | null, target: number[] | null, row: number | null,
  *   column: number | null, reading: Reading | null}} Light  weights of each side's words, 0 to 1
  * @typedef {{label: string, arrow: string, others: {label: string, weight: number}[]}} Reading
- *   a word and the words that it looks at (←) or that look at it (→), the strongest first
+ *   a word and the words that it attends to (←) or that attend to it (→), the strongest first
  */
 
-/** No word is lit. @type {Light} */
+/** No word is highlighted. @type {Light} */
 export const DARK = Object.freeze({ source: null, target: null, row: null, column: null, reading: null });
 
 /**
- * A word of the rows lights what it attends to; a word of the columns lights what attends to it.
+ * A word of the rows highlights what it attends to, a word of the columns what attends to it.
  * @param {import("./maps.js").Shown | null} map
  * @param {Place} place
  * @returns {Light}

@@ -1,4 +1,4 @@
-/** The page: its state lives in the address, and everything shown follows from the state. */
+/** The page: its state is kept in the address, and everything shown follows from the state. */
 
 import { fetchModels } from "./api.js";
 import { createComposer } from "./composer.js";
@@ -22,7 +22,7 @@ const earlier = [[], []]; // what was forced before, for each pane
 let models = [];
 let state = readState(location.hash);
 
-/** Change the state; another sentence or model also lets go of what was forced. */
+/** Change the state; another sentence or model also resets what was forced. */
 function change(changes, { remember = false } = {}) {
   const next = { ...state, ...changes };
   if (next.q !== state.q || next.model !== state.model) next.force = "";
@@ -37,14 +37,14 @@ function change(changes, { remember = false } = {}) {
   show();
 }
 
-/** Force the beginning of a pane's translation; null takes back what was forced last. */
+/** Force the beginning of a pane's translation; null undoes what was forced last. */
 function force(place, ids) {
   const name = FORCES[place];
   if (ids) {
     earlier[place].push(state[name]);
     change({ [name]: ids.join(",") }, { remember: true }); // so that the browser's Back undoes it too
   } else {
-    // The browser's Back may have been there already.
+    // The browser's Back may have undone it already.
     const before = earlier[place].findLast((each) => each !== state[name]) ?? "";
     earlier[place].splice(Math.max(0, earlier[place].lastIndexOf(before)));
     change({ [name]: before });
@@ -53,15 +53,15 @@ function force(place, ids) {
 
 function show() {
   const model = modelNamed(models, state.model);
-  const beside = companionsOf(models, model).find((other) => other.name === state.with);
-  const shown = beside ? [model, beside] : [model];
-  composer.show({ ...state, with: beside?.name ?? "" }, models);
+  const companion = companionsOf(models, model).find((other) => other.name === state.with);
+  const shown = companion ? [model, companion] : [model];
+  composer.show({ ...state, with: companion?.name ?? "" }, models);
   while (panes.length > shown.length) panes.pop().close();
   while (panes.length < shown.length) addPane(panes.length);
   holder.classList.toggle("two", shown.length === 2);
   shown.forEach((each, place) =>
     panes[place].ask(each, { q: state.q, forced: idsOf(state[FORCES[place]]) }));
-  lookAgain();
+  showViews();
 }
 
 function addPane(place) {
@@ -69,21 +69,21 @@ function addPane(place) {
     onForce: (ids) => force(place, ids),
     onChoose: change,
     onPoint: (word) => echo(place, word),
-    onAnswer: () => { lookAgain(); announce(); },
+    onAnswer: () => { showViews(); announce(); },
   });
   panes.push(pane);
   holder.append(pane.element);
 }
 
-/** A source word that is pointed at in one pane lights up in the other too. */
+/** Highlight a source word that is pointed at in one pane in the other pane too. */
 function echo(place, word) {
   const answers = panes.map((pane) => pane.answer).filter(Boolean);
   const isShared = word?.side === "source" && !showsPieces(state, answers);
   panes[1 - place]?.echo(isShared ? word.index : null);
 }
 
-/** Let the toolbar and all panes show the same layer and head. */
-function lookAgain() {
+/** Make the toolbar and all panes show the same layer and head. */
+function showViews() {
   const answers = panes.map((pane) => pane.answer).filter(Boolean);
   toolbar.show(state, answers);
   const byPiece = showsPieces(state, answers);
@@ -97,7 +97,7 @@ function lookAgain() {
   });
 }
 
-/** Say the finished translations to those who listen to the page. */
+/** Announce the finished translations to screen readers. */
 function announce() {
   const texts = panes.map((pane) => pane.answer?.text).filter(Boolean);
   announcement.textContent = texts.length === panes.length ? texts.join(". ") : "";

@@ -1,4 +1,4 @@
-/** Attention maps out of an answer: which one to show, and pieces of words merged into words. */
+/** Attention maps of an answer: which one to show, with pieces merged into words. */
 
 /**
  * @typedef {{tokens: string[], words: number[], word_texts: string[]}} Side  a sentence in pieces
@@ -12,7 +12,7 @@
 
 const MARKS = { "</s>": "end", "<s>": "start" };
 
-/** The views that an answer has something for. */
+/** The views for which an answer has weights. */
 export function viewsOf(answer) {
   const has = { cross: answer.cross ?? answer.mean, encoder: answer.encoder, decoder: answer.decoder };
   return Object.keys(has).filter((view) => has[view]);
@@ -48,7 +48,7 @@ export function unitsOf(side, byPiece) {
 /** A piece without SentencePiece's mark of a word's beginning. */
 export const bare = (token) => (token.length > 1 ? token.replace(/^▁/, "") : token);
 
-/** Whether pieces suit the sentence better: few spaces and many pieces, as in Chinese. */
+/** Whether the sentence should be shown in pieces: few spaces and many pieces, as in Chinese. */
 export function suitsPieces(side) {
   return side.tokens.length > 4 && side.tokens.length > 4 * side.word_texts.length;
 }
@@ -73,10 +73,10 @@ export function shownMap(answer, { view, layer, head, byPiece }) {
   return { weights, rows, columns, rowSide, columnSide, shift: view === "decoder" ? 1 : 0, most };
 }
 
-/** A named layer or head: the last one if none is named, or if there are not so many. */
+/** The index of a named layer or head; the last one if none is named or the number is too large. */
 export const placeOf = (named, count) => (named === "" ? count - 1 : Math.min(Number(named), count - 1));
 
-/** What a decoder has read when it writes each piece: the beginning mark, then all but the end. */
+/** The decoder's input at each step: the begin token, then all tokens but the last. */
 function asRead(side) {
   return {
     tokens: ["<s>", ...side.tokens.slice(0, -1)],

@@ -1,8 +1,8 @@
-/** Models in words for people. */
+/** Names and descriptions of models and languages. */
 
 const FAMILIES = { transformer: "Transformer", recurrent: "recurrent" };
 
-/** A language's English name; what has none is named by its code. */
+/** A language's English name, or its code if it has none. */
 export function languageName(code) {
   try {
     return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;
@@ -11,7 +11,7 @@ export function languageName(code) {
   }
 }
 
-/** A code that a browser may be told, or null: "xx" is no language. */
+/** A code that browsers know, or null: "xx" is not a language. */
 export function languageTag(code) {
   return languageName(code) === code ? null : code;
 }
@@ -29,14 +29,14 @@ export function factsOf(model) {
   ].join(" · ");
 }
 
-/** The model of a name, or the first. */
+/** The model of this name, or the first. */
 export const modelNamed = (models, name) => models.find((model) => model.name === name) ?? models[0];
 
-/** The models that read the same language: those that can stand beside a model. */
+/** The other models with the same source language, which a model can be compared with. */
 export const companionsOf = (models, model) =>
   models.filter((other) => other !== model && other.source === model.source);
 
-/** Titles by which models can be told apart, in their order. */
+/** Titles of the models in order; repeated ones get the model's name. */
 export function titlesOf(models) {
   const count = (title) => models.filter((model) => model.title === title).length;
   return models.map((model) =>

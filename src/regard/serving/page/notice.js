@@ -1,4 +1,4 @@
-/** What went wrong, kindly, with a way on: try again at once, or by itself after a while. */
+/** A notice of what went wrong, with a way to try again, at once or automatically after a while. */
 
 import { useKey } from "./api.js";
 import { button, element } from "./element.js";
@@ -6,7 +6,7 @@ import { button, element } from "./element.js";
 const REFUSED = [400, 404, 413]; // the same request would be refused again
 
 /**
- * @param {HTMLElement} box  stays hidden while there is nothing to say
+ * @param {HTMLElement} box  hidden while there is no notice
  */
 export function createNotice(box) {
   let timer = null;
@@ -48,7 +48,7 @@ export function createNotice(box) {
   };
 }
 
-/** Where a reader gives the key that the server asks for. */
+/** The form for the API key that the server requires. */
 function keyForm(onGiven) {
   const key = element("input", { type: "password", autocomplete: "off", "aria-label": "API key", placeholder: "API key" });
   const form = element("form", {}, key, element("button", { type: "submit" }, "Use it"));

@@ -1,4 +1,4 @@
-/** All heads of all layers at a glance: a small map for each, a click away from the large one. */
+/** An overview of all heads: a small map for each; a click shows it large. */
 
 import { element, button } from "./element.js";
 
@@ -20,7 +20,7 @@ export function createOverview({ onChoose }) {
 
   return {
     element: section,
-    /** Show the maps of every layer and head; `chosen` is the one that stands large. */
+    /** Show the maps of all layers and heads; `chosen` is the one that is shown large. */
     show(layers, chosen) {
       const heads = Math.max(0, ...layers.map((layer) => layer.length));
       section.hidden = layers.length * heads < 2;
@@ -40,7 +40,7 @@ export function createOverview({ onChoose }) {
         }))));
       paint();
     },
-    /** Forget the drawings, when the pane goes. */
+    /** Stop listening when the pane is closed. */
     close: () => document.removeEventListener("themechange", paint),
   };
 }

@@ -1,4 +1,4 @@
-/** One model's translation of the sentence, with all that can be seen of how it came about. */
+/** One model's translation of the sentence, with its attention, alternatives and beam. */
 
 import { createAlternatives } from "./alternatives.js";
 import { translate } from "./api.js";
@@ -9,15 +9,15 @@ import { createNotice } from "./notice.js";
 import { joinTokens } from "./tree.js";
 import { Viewer } from "./viewer.js";
 
-const LONG = 24; // pieces of a sentence whose heat map wants the whole width
+const LONG = 24; // pieces of a sentence whose heat map needs the whole width
 const NOTHING = { key: "", q: "", forced: [], abort: new AbortController() };
 
 export class Pane {
   /**
    * @param {{onForce: (ids: number[] | null) => void, onChoose: (choice: object) => void,
-   *   onPoint: (place: object | null) => void, onAnswer: () => void}} options  `onForce` hears the
-   *   ids that the translation shall begin with, null to take the last ones back; `onPoint` the
-   *   word that is lit; `onAnswer` that there is something new to look at
+   *   onPoint: (place: object | null) => void, onAnswer: () => void}} options  `onForce` gets the
+   *   ids that the translation must begin with, null to undo the last ones; `onPoint` gets the
+   *   highlighted word; `onAnswer` is called when there is a new answer
    */
   constructor({ onForce, onChoose, onPoint, onAnswer }) {
     this.onForce = onForce;
@@ -32,11 +32,11 @@ export class Pane {
     this.title = element("h2");
     this.facts = element("p", { class: "facts" });
     this.forced = element("p", { class: "forced", hidden: true });
-    this.contrast = element("p", { class: "hint", hidden: true }, "In blue: words that the other has not.");
+    this.contrast = element("p", { class: "hint", hidden: true }, "In blue: words that the other translation does not have.");
     this.#compose();
     this.model = null;
     this.answer = null;
-    this.wanted = NOTHING;
+    this.request = NOTHING;
     this.drawn = "";
   }
 
@@ -56,22 +56,22 @@ export class Pane {
   /** Show a model's translation of a sentence, beginning with these ids. */
   ask(model, { q, forced }) {
     const key = JSON.stringify([model.name, q, forced]);
-    if (key === this.wanted.key) return;
+    if (key === this.request.key) return;
     this.model = model;
     this.title.textContent = model.title;
     this.facts.textContent = factsOf(model);
-    const since = Math.max(forced.length, q === this.wanted.q ? this.wanted.forced.length : 0);
-    this.wanted.abort.abort();
-    this.wanted = {
+    const since = Math.max(forced.length, q === this.request.q ? this.request.forced.length : 0);
+    this.request.abort.abort();
+    this.request = {
       key, q, forced, abort: new AbortController(),
-      // Where a reader who forced a word, or took one back, goes on.
+      // The word to select after a reader has forced a word or undone that.
       place: since - 1, focus: this.body.contains(document.activeElement),
     };
-    this.#request();
+    this.#send();
   }
 
-  async #request() {
-    const { q, forced, abort } = this.wanted;
+  async #send() {
+    const { q, forced, abort } = this.request;
     this.notice.clear();
     if (!q) {
       this.#showNothing();
@@ -87,14 +87,14 @@ export class Pane {
     } catch (error) {
       if (abort.signal.aborted) return;
       this.#showNothing();
-      this.notice.show(error, () => this.#request());
+      this.notice.show(error, () => this.#send());
     }
   }
 
   #write(text) {
     this.body.hidden = false;
     this.body.classList.add("writing");
-    this.viewer.write(this.wanted.q, text, this.model);
+    this.viewer.write(this.request.q, text, this.model);
   }
 
   #showAnswer(answer) {
@@ -104,8 +104,8 @@ export class Pane {
     this.body.hidden = false;
     this.#showForced();
     this.beam.show(answer.beams ?? [], languageTag(this.model.target));
-    this.onAnswer(); // whoever hears it says how to look at the answer
-    const { place, focus } = this.wanted;
+    this.onAnswer(); // the listener calls `look`
+    const { place, focus } = this.request;
     if (place >= 0) this.viewer.selectPiece(place, { focus });
   }
 
@@ -118,7 +118,7 @@ export class Pane {
   }
 
   #showForced() {
-    const { length } = this.wanted.forced;
+    const { length } = this.request.forced;
     this.forced.hidden = length === 0;
     const { tokens } = this.answer.target;
     const text = joinTokens(tokens.slice(0, length), tokens);
@@ -129,39 +129,40 @@ export class Pane {
   }
 
   #showAlternatives() {
-    const asked = this.viewer.selectedUnit;
-    this.alternatives.show(this.answer, asked ?? this.viewer.leastCertain(this.wanted.forced.length), {
-      asked: asked !== null, lang: languageTag(this.model.target),
+    const selected = this.viewer.selectedUnit;
+    const unit = selected ?? this.viewer.leastCertain(this.request.forced.length);
+    this.alternatives.show(this.answer, unit, {
+      isSelected: selected !== null, lang: languageTag(this.model.target),
     });
   }
 
   /**
-   * Show a view, layer and head, words or pieces; `different` are the places of the words that the
-   * model beside this one does not have.
+   * Show a view, layer and head, by words or by pieces; `different` has the indices of the words that
+   * the translation of the other model does not have.
    */
   look(look, different = []) {
-    const drawn = JSON.stringify([this.wanted.key, look, different]);
+    const drawn = JSON.stringify([this.request.key, look, different]);
     if (!this.answer || this.element.hasAttribute("aria-busy")) this.drawn = "";
     else if (drawn !== this.drawn) {
-      this.drawn = drawn; // drawing again would lose the pointer and the focus for nothing
+      this.drawn = drawn; // drawing it again would only lose the pointer and the focus
       this.contrast.hidden = different.length === 0;
       this.body.classList.toggle("long", this.answer.source.tokens.length > LONG);
-      const last = this.wanted.forced.length - 1;
+      const last = this.request.forced.length - 1;
       this.viewer.show(this.answer, this.model, look, (unit, index) =>
         `${unit.pieces.includes(last) ? "forced-word" : ""} ${different.includes(index) ? "different" : ""}`);
       this.#showAlternatives();
     }
   }
 
-  /** Light a source word up because it was pointed at elsewhere; null for none. */
+  /** Highlight a source word that is pointed at in the other pane; null for none. */
   echo(index) {
     const place = index === null ? null : { side: "source", index };
     if (this.answer) this.viewer.point(place && index < this.viewer.units.source.length ? place : null);
   }
 
-  /** Stop what is under way and leave the page. */
+  /** Cancel the request and remove the pane from the page. */
   close() {
-    this.wanted.abort.abort();
+    this.request.abort.abort();
     this.notice.clear();
     this.viewer.overview.close();
     this.element.remove();

@@ -1,6 +1,6 @@
-/** The button that copies the page's address, in which all that is shown stands. */
+/** The button that copies the page's address, which holds the page's state. */
 
-const SHOWN = 2000; // milliseconds that the button says what it did
+const SHOWN = 2000; // milliseconds for which the button shows the result
 
 /** @param {HTMLButtonElement} button */
 export function shareWith(button) {
@@ -10,7 +10,7 @@ export function shareWith(button) {
       await navigator.clipboard.writeText(location.href);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Copy it from the address bar"; // not allowed here
+      button.textContent = "Copy it from the address bar"; // the clipboard is not allowed here
     }
     setTimeout(() => { button.textContent = usual; }, SHOWN);
   });

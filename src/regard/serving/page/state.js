@@ -1,16 +1,16 @@
-/** What the page shows, as it stands in the address: whoever has the address sees the same. */
+/** The state of the page, stored in the address: a copied address shows the same page. */
 
 /**
  * @typedef {object} State
  * @property {string} q  the sentence
  * @property {string} model  name of the model; "" is the first
- * @property {string} with  name of the model beside it; "" is none
+ * @property {string} with  name of the model to compare with; "" is none
  * @property {string} view  "cross", "encoder" or "decoder"
  * @property {string} layer  a number from 0 as everywhere in Regard, "mean", or "" for the last
  * @property {string} head  a number from 0, or "mean"
- * @property {string} pieces  "yes", "no", or "" for what suits the sentence
- * @property {string} force  ids that the translation must begin with, with commas between
- * @property {string} forceWith  the same for the model beside it
+ * @property {string} pieces  "yes", "no", or "" to decide by the sentence
+ * @property {string} force  ids that the translation must begin with, separated by commas
+ * @property {string} forceWith  the same for the model to compare with
  */
 
 /** @type {State} */
@@ -28,7 +28,7 @@ const VALID = {
   forceWith: /^(\d+(,\d+)*)?$/,
 };
 
-/** Read the part of an address after "#"; what makes no sense there is as if it were not given. */
+/** Read the part of an address after "#"; invalid values are ignored. */
 export function readState(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const state = { ...DEFAULTS };
@@ -39,7 +39,7 @@ export function readState(hash) {
   return state;
 }
 
-/** Write a state as the part of an address after "#"; what is as always is left out. */
+/** Write a state as the part of an address after "#"; defaults are left out. */
 export function writeState(state) {
   const given = new URLSearchParams();
   for (const [name, usual] of Object.entries(DEFAULTS)) {

@@ -1,6 +1,6 @@
 "use strict";
-// Light or dark: as the system has it, until the reader chooses. A plain script in the head, not a
-// module, so that the choice holds before the first line is painted.
+// Light or dark: the system's theme, until the reader chooses one. A plain script in the head, not a
+// module, so that it runs before anything is painted.
 (() => {
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
@@ -9,7 +9,7 @@
     try { return localStorage.getItem("theme"); } catch { return null; } // storage may be forbidden
   };
   const remember = (theme) => {
-    try { localStorage.setItem("theme", theme); } catch { /* then for this visit only */ }
+    try { localStorage.setItem("theme", theme); } catch { /* then it lasts for this visit only */ }
   };
   const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
@@ -19,7 +19,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const show = () => button.setAttribute("aria-pressed", String(isDark()));
-    // Canvases hold colours of their own: whoever drew one draws it again.
+    // Canvases have colours of their own and must be drawn again.
     const changed = () => { show(); document.dispatchEvent(new Event("themechange")); };
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";

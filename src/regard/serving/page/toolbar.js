@@ -1,4 +1,4 @@
-/** Which attention is shown: across or within the sentences, which layer, which head. */
+/** The choice of attention: cross-attention or self-attention, layer and head. */
 
 import { fill } from "./composer.js";
 import { element } from "./element.js";
@@ -35,14 +35,14 @@ export function createToolbar({ onChange }) {
   bar.addEventListener("submit", (event) => event.preventDefault());
 
   return {
-    /** Offer what these answers have; several answers share one toolbar. */
+    /** Offer the views, layers and heads of these answers, which share one toolbar. */
     show(state, answers) {
       const views = Object.keys(VIEWS).filter((name) =>
         answers.some((answer) => viewsOf(answer).includes(name)));
       const layers = answers.map((answer) => layersOf(answer, state.view));
       const layerCount = Math.max(0, ...layers.map((each) => each.length));
       const headCount = Math.max(0, ...layers.flat().map((each) => each.length));
-      const cut = answers.some(({ source, target }) => [source, target].some(isCut));
+      const cut = answers.some(({ source, target }) => [source, target].some(hasSubwords));
       fill(view, views.map((name) => [name, VIEWS[name]]), state.view);
       fill(layer, [...numbers(layerCount), ["mean", "mean"]],
         state.layer === "mean" ? "mean" : `${placeOf(state.layer, layerCount)}`);
@@ -56,7 +56,7 @@ export function createToolbar({ onChange }) {
   };
 }
 
-/** Whether pieces are shown: as the reader said, otherwise as suits the sentences. */
+/** Whether pieces are shown: as the reader chose, or else as suits the sentences. */
 export function showsPieces(state, answers) {
   if (state.pieces) return state.pieces === "yes";
   return answers.some(({ source, target }) => suitsPieces(source) || suitsPieces(target));
@@ -65,4 +65,4 @@ export function showsPieces(state, answers) {
 const numbers = (count) => Array.from({ length: count }, (_, place) => [`${place}`, `${place}`]);
 
 /** Whether any word has more than one piece. */
-const isCut = ({ words }) => words.some((word, place) => word !== -1 && word === words[place - 1]);
+const hasSubwords = ({ words }) => words.some((word, place) => word !== -1 && word === words[place - 1]);

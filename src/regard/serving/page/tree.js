@@ -1,13 +1,13 @@
-/** Finished outputs of a beam as a tree: beginnings that they share stand only once. */
+/** The hypotheses of a beam as a prefix tree: shared beginnings appear only once. */
 
 /**
  * @typedef {{tokens: string[], path: number[], logProbabilities: number[], children: Node[],
  *   rank: number, end: {rank: number, score: number, text: string} | null}} Node
- *   a run of symbols without a branch; `path` are all ids from the beginning to its end, `rank`
- *   that of the best output through it, from 0
+ *   a run of tokens without a branch; `path` has all ids from the beginning to its end, `rank` is
+ *   that of the best hypothesis through it, from 0
  */
 
-/** @returns {Node} a root, whose own run is the beginning that all outputs share */
+/** @returns {Node} the root, whose own run is the beginning that all hypotheses share */
 export function prefixTree(beams) {
   return grow(beams.map((beam, rank) => ({ ...beam, rank })), 0);
 }
@@ -34,8 +34,8 @@ function grow(beams, from) {
 }
 
 /**
- * How symbols become text again: by SentencePiece's marks of words, as single characters with marked
- * spaces, or as words, where a tie takes away the space.
+ * Join tokens into text: pieces by SentencePiece's word marks, characters with marked spaces, or words,
+ * where a tie (⁀) removes the space.
  */
 export function joinTokens(tokens, all) {
   const written = (some) => some.filter((token) => token !== "</s>");

@@ -8,15 +8,15 @@ import { languageTag } from "./models.js";
 import { createOverview } from "./overview.js";
 import { createWordRow } from "./words.js";
 
-const UNSURE = 0.5; // words less probable than this are underlined: there was a choice
+const UNSURE = 0.5; // words less probable than this are underlined
 const BLIND = "This model has no attention: it reads the whole sentence into one vector, "
   + "so there is nothing to light up.";
 
 export class Viewer {
   /**
    * @param {{onSelect: () => void, onPoint: (place: object | null) => void,
-   *   onChoose: (choice: object) => void}} options  `onSelect` hears that another word is chosen,
-   *   `onPoint` the place that is lit, `onChoose` a layer and a head
+   *   onChoose: (choice: object) => void}} options  `onSelect` is called when another word is
+   *   selected, `onPoint` gets the highlighted place, `onChoose` a layer and a head
    */
   constructor({ onSelect, onPoint, onChoose }) {
     this.onSelect = onSelect;
@@ -104,7 +104,7 @@ export class Viewer {
     this.onPoint(place ?? this.selected);
   }
 
-  /** Light up what belongs to a place; without one, what belongs to the chosen word. */
+  /** Highlight what a place attends to; without a place, what the selected word attends to. */
   point(place) {
     const shown = place ?? this.selected;
     const light = shown ? lightOf(this.map, shown) : DARK;
@@ -119,7 +119,7 @@ export class Viewer {
     this.reading.replaceChildren(...(light.reading ? readingOf(light.reading) : []));
   }
 
-  /** Choose a word, so that it stays lit; the same word again, or null, lets go of it. */
+  /** Select a word, so that it stays highlighted; the same word again, or null, deselects it. */
   select(place) {
     const again = place?.side === this.selected?.side && place?.index === this.selected?.index;
     this.selected = again ? null : place;
@@ -127,7 +127,7 @@ export class Viewer {
     this.onSelect();
   }
 
-  /** Choose the word of the translation that holds a piece, and give it the focus if asked. */
+  /** Select the word of the translation that holds a piece; `focus` also focuses it. */
   selectPiece(piece, { focus }) {
     const index = this.units.target.findIndex((unit) => unit.pieces.includes(piece));
     if (index < 0) return;
@@ -135,25 +135,25 @@ export class Viewer {
     if (focus) this.rows.target.focus(index);
   }
 
-  /** The chosen word of the translation, or null. */
+  /** The selected word of the translation, or null. */
   get selectedUnit() {
     return this.selected?.side === "target" ? this.units.target[this.selected.index] : null;
   }
 
-  /** The word of the translation that the model was least sure of, from this piece on. */
+  /** The least probable word of the translation from this piece on. */
   leastCertain(from) {
     const open = this.units.target.filter((unit) => unit.pieces.some((piece) => piece >= from));
     const least = Math.min(...open.map((unit) => this.certainty(unit)));
     return open.find((unit) => this.certainty(unit) === least) ?? null;
   }
 
-  /** How probable the least probable piece of a unit was. */
+  /** The probability of the least probable piece of a unit. */
   certainty(unit) {
     return Math.min(...unit.pieces.map((piece) => this.answer.steps[piece].probability));
   }
 }
 
-/** "alte ← old 96 %, dog 4 %"; words of any direction keep to themselves. */
+/** "alte ← old 96 %, dog 4 %"; <bdi> keeps the direction of each word. */
 function readingOf({ label, arrow, others }) {
   const named = others.flatMap((other, place) => [
     place > 0 ? ", " : "", element("bdi", {}, other.label), ` ${percent(other.weight)}`,

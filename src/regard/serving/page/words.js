@@ -1,12 +1,12 @@
-/** A row of words that can be pointed at, walked through with the arrow keys, and chosen. */
+/** A row of words that can be pointed at, reached with the arrow keys, and selected. */
 
 import { element } from "./element.js";
 
 /**
  * @param {{label: string, onPoint: (index: number | null) => void,
  *   onSelect: (index: number | null) => void}} options
- *   `onPoint` hears the word under the pointer or the focus, null when there is none; `onSelect`
- *   hears the word that was chosen, null when it is released
+ *   `onPoint` gets the word under the pointer or the focus, null when there is none; `onSelect`
+ *   gets the selected word, null when it is deselected
  */
 export function createWordRow({ label, onPoint, onSelect }) {
   const row = element("div", { class: "words", role: "group", "aria-label": label, dir: "auto" });
@@ -62,7 +62,7 @@ export function createWordRow({ label, onPoint, onSelect }) {
       row.replaceChildren(...words);
       if (at >= 0) moveTo(at); // the words are new, but the reader has not moved
     },
-    /** Show a text whose pieces are not known yet; a caret says that it is unfinished. */
+    /** Show a text whose pieces are not known yet; a caret marks it as unfinished. */
     write(text, { lang, unfinished = true }) {
       words = [];
       setLanguage(row, lang);
@@ -71,7 +71,7 @@ export function createWordRow({ label, onPoint, onSelect }) {
         ...(unfinished ? [element("span", { class: "caret", "aria-hidden": "true" })] : []),
       );
     },
-    /** Light each word by its weight, as a share of the most; null puts the lights out. */
+    /** Highlight each word by its weight relative to `most`; null removes the highlights. */
     light(weights, most = 1) {
       row.classList.toggle("lit", weights !== null);
       words.forEach((word, index) => {
@@ -81,7 +81,7 @@ export function createWordRow({ label, onPoint, onSelect }) {
         else delete word.dataset.weight;
       });
     },
-    /** Show which word is pointed at, and which is chosen. */
+    /** Mark the word that is pointed at and the selected one. */
     mark({ pointed, selected }) {
       words.forEach((word, index) => {
         word.classList.toggle("pointed", index === pointed);

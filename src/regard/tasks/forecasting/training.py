@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from regard.base.files import write_json
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 from regard.batching.windows import WindowBatch, iterate_windows
 from regard.models.forecaster import Forecaster, build_forecaster
 from regard.runs.display import Display, SilentDisplay
@@ -54,7 +54,7 @@ def train_forecaster(
             train,
             batch_size=settings.batch_size,
             seed=settings.seed,
-            start=Position(epoch=epoch, batch=batch),
+            start=BatchPosition(epoch=epoch, batch=batch),
         ),
         validate=partial(_validate, model, valid),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
-from regard.batching.order import BatchOrder, Position, iterate_rows
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.stream import (
     AnswerBatch,
     AnswerIds,
@@ -69,7 +69,7 @@ class TextData:
 
     def batches(
         self, recipe: LanguageModelRecipe
-    ) -> Callable[[int, int], Iterator[tuple[Position, StreamBatch]]]:
+    ) -> Callable[[int, int], Iterator[tuple[BatchPosition, StreamBatch]]]:
         """Return the order of training."""
         order = WindowOrder(
             len(self.train),
@@ -77,7 +77,9 @@ class TextData:
             batch_size=recipe.training.batch_size,
             seed=recipe.training.seed,
         )
-        return lambda epoch, batch: iterate_stream(self.train, order, start=Position(epoch, batch))
+        return lambda epoch, batch: iterate_stream(
+            self.train, order, start=BatchPosition(epoch, batch)
+        )
 
     def validate(
         self,
@@ -86,13 +88,13 @@ class TextData:
         *,
         loss_of: Callable[[LanguageModel[Any], StreamBatch], LossSum],
     ) -> Validation:
-        """Return loss and perplexity a symbol, and bits a character and byte, of all the text."""
+        """Return loss and perplexity per token, and bits a character and byte, of all the text."""
         nats, tokens = 0.0, 0
         for batch in all_windows(self.valid, context=recipe.model.context):
             nats += float(loss_of(model, batch).nats)
             tokens += batch.target_tokens
         loss = nats / tokens
-        bits = loss / math.log(2) * len(self.valid)  # its first symbol costs as the others do
+        bits = loss / math.log(2) * len(self.valid)  # its first token costs as the others do
         metrics = {
             "loss": loss,
             "perplexity": math.exp(min(loss, 700)),
@@ -225,7 +227,7 @@ def _require_length(data: TextData, size: TextMeasure, recipe: LanguageModelReci
     context = recipe.model.context
     if len(data.train) < context + 1 or len(data.valid) < 2:
         raise DataError(
-            f"the text has {size.characters} characters, too few: {len(data.train)} symbols to "
+            f"the text has {size.characters} characters, too few: {len(data.train)} tokens to "
             f"train on and {len(data.valid)} to validate on, where one window takes {context + 1}",
             path=recipe.data.text[0] if recipe.data.text else "data",
             remedy="Give more text, or set a smaller model.context.",
@@ -253,7 +255,7 @@ class AnswerData:
 
     def batches(
         self, recipe: LanguageModelRecipe
-    ) -> Callable[[int, int], Iterator[tuple[Position, AnswerBatch]]]:
+    ) -> Callable[[int, int], Iterator[tuple[BatchPosition, AnswerBatch]]]:
         """Return the order of training."""
         settings = recipe.training
         order = BatchOrder(
@@ -264,7 +266,7 @@ class AnswerData:
         return lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_answers([self.train[row] for row in rows]),
-            start=Position(epoch, batch),
+            start=BatchPosition(epoch, batch),
         )
 
     def validate(
@@ -274,7 +276,7 @@ class AnswerData:
         *,
         loss_of: Callable[[LanguageModel[Any], AnswerBatch], LossSum],
     ) -> Validation:
-        """Return loss and perplexity of the answers' symbols."""
+        """Return loss and perplexity of the answers' tokens."""
         nats, tokens = 0.0, 0
         ordered = sorted(self.valid, key=lambda one: len(one.ids))
         for first in range(0, len(ordered), ROWS):

@@ -64,7 +64,7 @@ class _Sample:
         self.written = ""
 
     def add(self, drawn: Drawn) -> bool:
-        """Take in one more symbol; return whether the sample ends with it."""
+        """Take in one more token; return whether the sample ends with it."""
         if drawn.token == self._text.end:
             self.reason = "end"
             return True
@@ -130,7 +130,7 @@ def generate(
         context=model.context,
         cache=cache,
     ):
-        pass  # each symbol is taken in by `finished`
+        pass  # each token is taken in by `finished`
     for number, sample in enumerate(found):
         sample.close(number)
     return [Generated(prompt, one.written, one.tokens, one.reason) for one in found]
@@ -146,7 +146,7 @@ def prompt_ids(text: RunningText, prompt: str) -> list[int]:
 
 @dataclass(frozen=True)
 class HeadView:
-    """What every layer and head looked at, with the symbols that it was."""
+    """What every layer and head looked at, with the tokens that it was."""
 
     pieces: tuple[str, ...]
     weights: Float[Tensor, "layers heads time time"]
@@ -205,14 +205,14 @@ class LoadedLanguageModel:
         table = self.recipe.decoding.model_dump() | given
         return validate(table, GenerationSettings, origin="generate")
 
-    def doubts(self, prompt: str) -> list[str]:
-        """Return what a user should know about a prompt: a sentence for each doubt."""
+    def prompt_warnings(self, prompt: str) -> list[str]:
+        """Return what a user should know about a prompt: a sentence for each warning."""
         ids = prompt_ids(self.text, prompt)
         found = []
         context = self.model.context
         if context is not None and len(ids) > context:
             found.append(
-                f"The prompt has {len(ids)} symbols and the model reads {context} at once: only "
+                f"The prompt has {len(ids)} tokens and the model reads {context} at once: only "
                 "the last of them count."
             )
         if isinstance(self.text.tokenizer, CharacterTokenizer) and UNKNOWN in ids:
@@ -239,7 +239,7 @@ class LoadedLanguageModel:
 
     @torch.no_grad()
     def heads(self, text: str) -> HeadView:
-        """Return what every head of every layer looks at, at each symbol of a text."""
+        """Return what every head of every layer looks at, at each token of a text."""
         ids = prompt_ids(self.text, text)[-(self.model.context or 0) :]
         maps = self.model.head_maps(torch.tensor([ids]))
         return HeadView(tuple(self.text.pieces(ids)), maps[:, 0])

@@ -14,9 +14,9 @@ from regard.tasks.language_modelling.model import SAMPLES, TrainedLanguageModel
 from regard.training.progress import read_metrics
 
 SHOWN_SAMPLES = 3
-SHOWN_SYMBOLS = 24
+SHOWN_TOKENS = 24
 NAMES = {
-    "loss": "loss (nats a symbol)",
+    "loss": "loss (nats per token)",
     "perplexity": "perplexity",
     "bits_per_character": "bits a character",
     "bits_per_byte": "bits a byte",
@@ -48,13 +48,13 @@ def _sections(trained: TrainedLanguageModel) -> Iterator[Section]:
 def _looks(trained: TrainedLanguageModel, text: str) -> Iterator[Section]:
     """Yield what every head looks at in the beginning of a text, if the model has heads."""
     model = trained.model
-    ids = model.text.encode(text)[:SHOWN_SYMBOLS]
+    ids = model.text.encode(text)[:SHOWN_TOKENS]
     try:
         view = model.heads(model.text.decode(ids))
     except RegardError:  # a recurrent network, or no text
         return
     yield Heading("What it looks at")
     yield Picture(
-        "Every layer and head; each symbol (a row) looks at itself and at those before it",
+        "Every layer and head; each token (a row) looks at itself and at those before it",
         head_grid_svg(view.weights.numpy(), source=view.pieces, target=view.pieces),
     )

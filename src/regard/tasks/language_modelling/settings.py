@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,13 +17,14 @@ from regard.settings.recipe import Recipe, Settings
 class TextSettings(Settings):
     """Where the text comes from: plain files, or such files compressed with gzip."""
 
-    text: tuple[str, ...] = Field((), description="files to learn from, one after the other")
+    text: tuple[str, ...] = Field((), description="files to train on, one after the other")
     pairs: tuple[str, ...] = Field(
-        (), description="prompts and answers in place of text: one TSV, or two line files"
+        (), description="prompts and answers instead of text: one TSV file, or two line files"
     )
-    valid: tuple[str, ...] = Field((), description="files to validate on; else the end of text")
-    valid_share: float = Field(0.1, gt=0, lt=1, description="of the text, where valid is not given")
-
+    valid: tuple[str, ...] = Field((), description="files to validate on; none: the end of text")
+    valid_share: float = Field(
+        0.1, gt=0, lt=1, description="share of the text held out where valid is not given"
+    )
     from_memory: bool = Field(False, description="the text was given in Python, not in files")
 
     @field_validator("text", "pairs", "valid", mode="before")
@@ -38,68 +40,88 @@ class TextSettings(Settings):
 
 
 class LanguageTokenizerSettings(Settings):
-    """How text becomes symbols."""
+    """How text becomes tokens."""
 
-    kind: Literal["character", "sentencepiece", "byte-bpe"] = "character"
+    kind: Literal["character", "sentencepiece", "byte-bpe"] = Field(
+        "character", description="what a token is: a character or a subword"
+    )
     size: int | None = Field(
-        None, ge=8, description="most entries; 8,000 if not given, and of characters all"
+        None, ge=8, description="largest number of entries; none: 8,000, or all characters"
     )
     sample: int = Field(
         10_000_000,
         ge=1,
-        description="characters, from all over the text, that subwords are learned from",
+        description="characters, from all over the text, to learn subwords from",
     )
 
 
 class PretrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
     start_from: str | None = Field(
-        None, description="folder of a run to go on from: its weights and its tokenizer"
+        None, description="folder of a run whose weights and tokenizer to start from"
     )
-    steps: int = Field(2_000, ge=1, description="most updates")
-    minutes: float | None = Field(None, gt=0, description="most minutes of training")
-    batch_size: int = Field(12, ge=1, description="windows a batch")
-    accumulate: int = Field(1, ge=1, description="batches an update")
-    processes: int = Field(1, ge=1, description="share out every batch among so many")
-    learning_rate: float = Field(1e-3, gt=0)
-    schedule: Literal["constant", "linear", "cosine"] = "cosine"
+    steps: int = Field(2_000, ge=1, description="largest number of updates")
+    minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
+    batch_size: int = Field(12, ge=1, description="windows per batch")
+    accumulate: int = Field(1, ge=1, description="batches per update")
+    processes: int = Field(1, ge=1, description="processes that share each batch")
+    learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, after the warm-up")
+    schedule: Literal["constant", "linear", "cosine"] = Field(
+        "cosine", description="how the learning rate decays after the warm-up"
+    )
     lowest_rate: float = Field(
-        0.1, ge=0, le=1, description="where the schedule ends, as a share of learning_rate"
+        0.1, ge=0, le=1, description="learning rate at the end, as a share of learning_rate"
     )
-    warmup: int = Field(100, ge=0, description="updates until the full learning rate")
-    weight_decay: float = Field(0.1, ge=0, description="of matrices; other weights have none")
-    second_beta: float = Field(0.99, gt=0, lt=1, description="memory of the gradients' squares")
-    clip: float = Field(1.0, gt=0, description="largest gradient norm")
-    validate_every: int = Field(500, ge=1, description="updates between validations")
-    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
-    keep: int = Field(2, ge=1, description="newest checkpoints kept")
-    patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    warmup: int = Field(
+        100, ge=0, description="updates of linear warm-up to the full learning rate"
+    )
+    weight_decay: float = Field(0.1, ge=0, description="weight decay of matrices; others have none")
+    beta2: float = Field(0.99, gt=0, lt=1, description="second beta of AdamW")
+    clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
+    validate_every: int = Field(500, ge=1, description="validate after this many updates")
+    checkpoint_every: int = Field(
+        500, ge=1, description="write a checkpoint after this many updates"
+    )
+    keep: int = Field(2, ge=1, description="number of newest checkpoints to keep")
+    patience: int | None = Field(
+        None, ge=1, description="stop after this many validations without improvement"
+    )
     ema: float = Field(
-        0.0, ge=0, lt=1, description="decay of a moving average that is kept for use; 0: none"
+        0.0, ge=0, lt=1, description="decay of a moving average of the weights; 0: none"
     )
-    tensorboard: bool = False
+    tensorboard: bool = Field(False, description="also log to TensorBoard")
 
 
 class GenerationSettings(Settings):
-    """How text is continued, where a command does not say otherwise."""
+    """How text is generated, unless a command or call says otherwise."""
 
-    prompt: str = Field("", description="of the samples that are written during training")
-    max_tokens: int = Field(200, ge=0, description="symbols of a sample; 0 during training: none")
-    temperature: float = Field(0.8, ge=0, description="0 takes the most probable symbol")
-    top_k: int | None = Field(None, ge=1, description="draw among so many symbols")
-    top_p: float = Field(1.0, gt=0, le=1, description="draw among the fewest that hold this mass")
+    prompt: str = Field("", description="start of the samples written during training")
+    max_tokens: int = Field(
+        200, ge=0, description="largest number of new tokens; 0: no samples during training"
+    )
+    temperature: float = Field(0.8, ge=0, description="0 always takes the most probable token")
+    top_k: int | None = Field(None, ge=1, description="sample from the k most probable tokens")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sample from the fewest tokens with this total probability"
+    )
     min_p: float = Field(
-        0.0, ge=0, le=1, description="draw among those at least so probable, as a share of the best"
+        0.0, ge=0, le=1, description="drop tokens below this share of the largest probability"
     )
     repetition_penalty: float = Field(
-        1.0, gt=0, description="above 1: what was said is less likely"
+        1.0, gt=0, description="above 1: tokens that occurred become less likely"
     )
 
 
 class LanguageModelRecipe(Recipe):
     """Everything that decides a training of a language model."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.start_from": "decides the first weights and the vocabulary",
+        "training.batch_size": "decides which windows form a batch",
+    }
 
     task: Literal["language-model"] = "language-model"
     data: TextSettings = TextSettings()  # type: ignore[call-arg]

@@ -104,7 +104,7 @@ def prepare(
 
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
-    """Return the summed loss of the symbols that a batch asks for."""
+    """Return the summed loss of the tokens that a batch asks for."""
     return chunked_token_loss(
         model(batch.tokens).features,
         expected=batch.expected,
@@ -123,7 +123,7 @@ def optimizer_of(model: nn.Module, settings: PretrainingSettings) -> torch.optim
     ]
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
-        betas=(0.9, settings.second_beta),
+        betas=(0.9, settings.beta2),
         fused=True,
     )
 

@@ -9,7 +9,7 @@ from regard.tasks.language_modelling.model import HeadView, load
 
 
 def text_heads(view: HeadView) -> AttentionHeads:
-    """Return what a language model looked at, at each symbol of a text."""
+    """Return what a language model looked at, at each token of a text."""
     text = "".join(view.pieces)
     for space in SPACES:
         text = text.replace(space, " ")

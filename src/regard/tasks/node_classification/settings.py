@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,20 +14,21 @@ from regard.settings.recipe import Recipe, Settings
 class GraphDataSettings(Settings):
     """Where the graph comes from, how its edges are read and how its nodes are split."""
 
-    graph: str | None = Field(None, description="npz (Planetoid-style) or GraphML file")
-    edges: str | None = Field(None, description="edge list: source,target a line")
-    features: str | None = Field(None, description="CSV beside the edge list: node,number,...")
-    labels: str | None = Field(None, description="CSV beside the edge list: node,label")
-    label_attribute: str = Field("label", description="the attribute of GraphML with the class")
-    undirected: bool = Field(True, description="edges lead both ways; else target hears source")
-    normalise: bool = Field(True, description="divide the features of a node by their sum")
+    graph: str | None = Field(None, description="npz (Planetoid) or GraphML file")
+    edges: str | None = Field(None, description="edge list: one source,target per line")
+    features: str | None = Field(None, description="CSV for the edge list: node,number,...")
+    labels: str | None = Field(None, description="CSV for the edge list: node,label")
+    label_attribute: str = Field("label", description="GraphML attribute that holds the class")
+    undirected: bool = Field(True, description="use edges in both directions")
+    normalise: bool = Field(True, description="divide features by their sum per node")
     split: Literal["auto", "standard", "random"] = Field(
-        "auto", description="the file's own split, or one drawn at random; auto: own if it has one"
+        "auto", description="the file's split, or a random one; auto: the file's if it has one"
     )
-    train_per_class: int = Field(20, ge=1, description="training nodes a class, split random")
-    valid_nodes: int = Field(500, ge=1, description="most validation nodes, split random")
-    test_nodes: int = Field(1_000, ge=1, description="most test nodes, split random")
-    split_seed: int = Field(1, ge=0)
+    train_per_class: int = Field(20, ge=1, description="training nodes per class (random split)")
+    valid_nodes: int = Field(500, ge=1, description="validation nodes, at most (random split)")
+    test_nodes: int = Field(1_000, ge=1, description="test nodes, at most (random split)")
+    split_seed: int = Field(1, ge=0, description="seed of a random split")
+    from_memory: bool = Field(False, description="the graph was given in Python, not in a file")
 
     @model_validator(mode="after")
     def _one_source(self) -> GraphDataSettings:
@@ -41,26 +43,37 @@ class GraphDataSettings(Settings):
 class GraphTrainingSettings(Settings):
     """How the classifier is trained, and when to stop."""
 
-    seed: int = Field(1, ge=0, description="of the first training")
-    seeds: int = Field(1, ge=1, description="trainings, each with the next seed")
-    steps: int = Field(5_000, ge=1, description="most updates")
-    minutes: float | None = Field(None, gt=0, description="most minutes of one training")
-    learning_rate: float = Field(0.005, gt=0)
-    l2: float = Field(5e-4, ge=0, description="weight of the squared parameters in the loss")
+    seed: int = Field(1, ge=0, description="seed of the first training")
+    seeds: int = Field(1, ge=1, description="number of trainings, each with the next seed")
+    steps: int = Field(5_000, ge=1, description="largest number of updates")
+    minutes: float | None = Field(None, gt=0, description="stop a training after this many minutes")
+    learning_rate: float = Field(0.005, gt=0, description="learning rate of Adam")
+    l2: float = Field(5e-4, ge=0, description="L2 penalty on all parameters")
     select: Literal["loss", "accuracy", "both"] = Field(
-        "both", description="what makes a model the best on the validation nodes"
+        "both", description="validation metric that selects the best model"
     )
-    patience: int | None = Field(100, ge=1, description="validations without progress until stop")
-    validate_every: int = Field(1, ge=1, description="updates between validations")
-    checkpoint_every: int = Field(1_000, ge=1, description="updates between checkpoints")
+    patience: int | None = Field(
+        100, ge=1, description="stop after this many validations without improvement"
+    )
+    validate_every: int = Field(1, ge=1, description="validate after this many updates")
+    checkpoint_every: int = Field(
+        1_000, ge=1, description="write a checkpoint after this many updates"
+    )
     batch_nodes: int | None = Field(
-        None, ge=1, description="training nodes a batch, with sampled neighbours; else all at once"
+        None, ge=1, description="training nodes per batch, with sampled neighbours; none: all nodes"
     )
-    neighbours: int = Field(10, ge=1, description="sampled for each node and layer of a batch")
+    neighbours: int = Field(10, ge=1, description="neighbours sampled per node and layer")
 
 
 class GraphRecipe(Recipe):
     """Everything that decides a training of a node classifier."""
+
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.batch_nodes": "decides which nodes form a batch",
+        "training.neighbours": "decides which neighbours a batch has",
+        "training.select": "decides which model is the best so far",
+    }
 
     task: Literal["classify-nodes"] = "classify-nodes"
     data: GraphDataSettings = GraphDataSettings()  # type: ignore[call-arg]

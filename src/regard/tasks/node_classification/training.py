@@ -17,7 +17,7 @@ from regard.attention.graph import GraphInput
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
-from regard.batching.order import Position
+from regard.batching.order import BatchPosition
 from regard.corpora.graph import Graph, Split
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
@@ -190,7 +190,7 @@ def _train_seed(
             neighbours=settings.neighbours,
             hops=recipe.model.layers,
             seed=seed,
-            start=Position(epoch=epoch, batch=batch),
+            start=BatchPosition(epoch=epoch, batch=batch),
         ),
         validate=partial(validate_nodes, model, valid, stopping=stopping),
     )

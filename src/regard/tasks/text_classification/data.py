@@ -13,11 +13,11 @@ from regard.base.files import fingerprint
 from regard.corpora.labelled import (
     LabelledParts,
     LabelledText,
-    class_warnings,
     hold_out,
     labels_of,
     read_labelled,
     require_labels,
+    single_example_warnings,
 )
 from regard.settings.recipe import require_known, validate
 from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
@@ -36,7 +36,7 @@ class LabelledSplits:
     valid: list[LabelledText]
     test: list[LabelledText]
     labels: list[str]
-    doubts: list[str]
+    warnings: list[str]
 
     def fingerprint(self) -> str:
         """Return a short digest, which tells one corpus from another."""
@@ -56,7 +56,7 @@ def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     path = Path(settings.train)
     texts = read_labelled(path)
     labels = labels_of(texts, path=path)
-    doubts = class_warnings(texts)
+    warnings = single_example_warnings(texts)
     parts = LabelledParts(texts, [])
     if settings.valid is None:
         parts = hold_out(texts, share=settings.hold_out, seed=settings.seed)
@@ -67,7 +67,7 @@ def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
         train = hold_out(train, share=settings.share, seed=settings.seed + 1).valid
         labels_of(train, path=path)
     test = _others(Path(settings.test), labels) if settings.test else []
-    return LabelledSplits(train, parts.valid or train, test, labels, doubts)
+    return LabelledSplits(train, parts.valid or train, test, labels, warnings)
 
 
 def given_texts(
@@ -102,7 +102,7 @@ def given_texts(
         parts.valid or parts.train,
         texts.get("test", []),
         labels,
-        class_warnings(texts["train"]),
+        single_example_warnings(texts["train"]),
     )
     return recipe.model_copy(update={"data": settings}), splits
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,48 +15,67 @@ from regard.tasks.language_modelling.settings import LanguageTokenizerSettings
 class LabelledSettings(Settings):
     """Where the labelled texts come from: lines of label and text, TSV (.tsv) or JSON (.jsonl)."""
 
-    train: str | None = None
-    valid: str | None = Field(None, description="else a part of train is held out")
-    test: str | None = None
-    hold_out: float = Field(0.1, gt=0, lt=1, description="share of each class, without valid")
-    share: float = Field(1.0, gt=0, le=1, description="of each class of train that is used")
-    seed: int = Field(1, ge=0, description="draws what is held out or used")
+    train: str | None = Field(None, description="file to train on")
+    valid: str | None = Field(None, description="file to validate on; none: a part of train")
+    test: str | None = Field(None, description="file to test on; none: the validation texts")
+    hold_out: float = Field(
+        0.1, gt=0, lt=1, description="share of each class held out where valid is not given"
+    )
+    share: float = Field(1.0, gt=0, le=1, description="share of each class of train to use")
+    seed: int = Field(1, ge=0, description="seed of what is held out and used")
     from_memory: bool = Field(False, description="the texts were given in Python, not in files")
 
 
 class FineTuningSettings(Settings):
     """How the classifier is trained, and when to stop."""
 
-    seed: int = Field(1, ge=0)
-    epochs: int = Field(5, ge=1, description="times that all texts are seen")
-    minutes: float | None = Field(None, gt=0, description="most minutes of training")
-    tokens: int = Field(1_024, ge=1, description="symbols a batch, padding counted")
-    learning_rate: float = Field(5e-4, gt=0, description="of the new layer and the top")
-    schedule: Literal["constant", "linear", "cosine"] = "linear"
-    warmup: int = Field(20, ge=0, description="updates until the full learning rate")
-    weight_decay: float = Field(0.01, ge=0, description="of matrices")
-    dropout: float = Field(0.1, ge=0, lt=1, description="before the new layer")
+    seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
+    epochs: int = Field(5, ge=1, description="passes over all training texts")
+    minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
+    tokens: int = Field(
+        1_024, ge=1, description="largest number of tokens per batch, padding included"
+    )
+    learning_rate: float = Field(5e-4, gt=0, description="peak learning rate, of the top layers")
+    schedule: Literal["constant", "linear", "cosine"] = Field(
+        "linear", description="how the learning rate decays after the warm-up"
+    )
+    warmup: int = Field(20, ge=0, description="updates of linear warm-up to the full learning rate")
+    weight_decay: float = Field(0.01, ge=0, description="weight decay of matrices")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout before the classification layer")
     layer_decay: float = Field(
-        1.0, gt=0, le=1, description="learning rate of each layer, as a share of the one above"
+        1.0, gt=0, le=1, description="learning rate of a layer, as a share of that of the next"
     )
     freeze_layers: int = Field(
-        0, ge=0, description="lowest layers that stay as they are, and the symbols' vectors"
+        0, ge=0, description="freeze the embedding and this many layers above it; 0: none"
     )
     adapter_rank: int = Field(
-        0, ge=0, description="train low-rank adapters of the attention only; 0: all weights"
+        0, ge=0, description="rank of adapters (LoRA) that are trained alone; 0: all weights"
     )
-    clip: float = Field(1.0, gt=0, description="largest gradient norm")
-    validate_every: int | None = Field(None, ge=1, description="updates; else once an epoch")
-    keep: int = Field(1, ge=1, description="newest checkpoints kept")
-    patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
+    validate_every: int | None = Field(
+        None, ge=1, description="validate after this many updates; none: after each epoch"
+    )
+    keep: int = Field(1, ge=1, description="number of newest checkpoints to keep")
+    patience: int | None = Field(
+        None, ge=1, description="stop after this many validations without improvement"
+    )
 
 
 class TextClassificationRecipe(Recipe):
     """Everything that decides a training of a text classifier."""
 
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.tokens": "decides which texts form a batch",
+        "training.freeze_layers": "decides which weights are trained",
+        "training.adapter_rank": "decides which weights the model has",
+        "training.layer_decay": "decides how the optimiser groups the weights",
+        "training.weight_decay": "decides how the optimiser groups the weights",
+    }
+
     task: Literal["classify-text"] = "classify-text"
     pretrained: str | None = Field(
-        None, description="run of a language model to begin with; its tokenizer and model are used"
+        None, description="folder of a language model whose tokenizer, network and weights to use"
     )
     data: LabelledSettings = LabelledSettings()  # type: ignore[call-arg]
     tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ from regard.batching.labelled import (
     LabelledIds,
     collate_labelled,
 )
-from regard.batching.order import BatchOrder, Position, iterate_rows
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.corpora.labelled import LabelledText
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
@@ -95,7 +95,7 @@ def train_text_classifier(
         batches_from=lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_labelled([train[row] for row in rows]),
-            start=Position(epoch, batch),
+            start=BatchPosition(epoch, batch),
         ),
         validate=partial(_validate, model, valid),
     )
@@ -161,7 +161,7 @@ def optimizer_of(
 
 
 def _height(name: str, layers: int) -> int:
-    """Return how high in the network a parameter stands: symbols 0, layers 1, 2, ..., the top."""
+    """Return how high in the network a parameter stands: tokens 0, layers 1, 2, ..., the top."""
     if name.startswith(("backbone.embedded.", "backbone.embedding.")):
         return 0
     if name.startswith("backbone.layers."):
@@ -246,8 +246,8 @@ def train(
     if not resume:
         Run.require_free(out)
     settings, splits = given_texts(settings, data)
-    for doubt in splits.doubts:
-        display.note(doubt)
+    for warning in splits.warnings:
+        display.note(warning)
     return train_one(settings, out, splits=splits, title=title, resume=resume, display=display)
 
 
@@ -273,7 +273,7 @@ def train_one(
 
 
 def _steps(recipe: TextClassificationRecipe, splits: LabelledSplits) -> int:
-    """Return about how many updates there will be, for the display: a symbol for four letters."""
+    """Return about how many updates there will be, for the display: a token for four letters."""
     lengths = [(min(recipe.model.context, 1 + len(one.text) // 4), 1) for one in splits.train]
     order = BatchOrder(lengths, token_budget=recipe.training.tokens, seed=1)
     return recipe.training.epochs * len(order.batches(0))

@@ -17,6 +17,7 @@ TASK = Task(
         "word": part("regard.tasks.translation.views:word_view"),
         "arcs": part("regard.tasks.translation.views:arcs_view"),
     },
+    takes_model=True,
     trace=part("regard.tasks.translation.trace:trace_translator"),
     untrained=part("regard.tasks.translation.trace:untrained"),
 )

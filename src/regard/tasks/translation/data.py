@@ -202,7 +202,7 @@ def learn_tokenizers(
 def _taken_over(
     folder: Path, settings: TokenizerSettings, pairs: Sequence[SentencePair]
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Return another run's tokenizers with the new symbols of these pairs."""
+    """Return another run's tokenizers with the new tokens of these pairs."""
     run = Run.open(folder)
     before = run.recipe(TranslationRecipe).tokenizer
     for name in ("kind", "shared"):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -40,6 +40,8 @@ from regard.tasks.translation.settings import TranslationRecipe
 from regard.training.checkpoint import load_weights
 
 MOST_PIECES = 5_000
+# Builds a translator for a source and a target vocabulary of these sizes.
+BuildTranslator: TypeAlias = Callable[[int, int], Translator[Any]]
 
 
 class SentenceTooLongError(RegardError):
@@ -141,8 +143,8 @@ class LoadedTranslator:
             return [*nothing, *zip(filled, found, strict=True)]
 
         batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
-        alone = self.engine.lacks(settings) is not None or wishes or settings.copy_verbatim
-        for found in prefetch(search, batches, at_once=1 if alone else self.engine.at_once):
+        at_once = self.engine.concurrent_searches(settings, constrained=wishes is not None)
+        for found in prefetch(search, batches, at_once=at_once):
             yield from found
 
     def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
@@ -300,19 +302,37 @@ def _for_each(
     return list(constraints)
 
 
-def load(folder: str | Path) -> LoadedTranslator:
-    """Load the best model of a run."""
+def load(folder: str | Path, *, model: BuildTranslator | None = None) -> LoadedTranslator:
+    """Load the best model of a run; `model` builds it again if it was built in Python."""
     run = Run.open(Path(folder))
     recipe = run.recipe(TranslationRecipe)
+    if recipe.own_model and model is None:
+        raise SettingsError(
+            f"The network of the run at {folder} was built in Python: load it with the function "
+            "that built it, regard.load(folder, model=...)."
+        )
     source, target = run.tokenizers()
-    model = build_translator(recipe.model, source_vocab=source.size, target_vocab=target.size)
-    load_weights(model, run.weights())
-    model.eval()
-    for parameter in model.parameters():
+    network = fresh_network(recipe, source.size, target.size, model=model)
+    load_weights(network, run.weights())
+    network.eval()
+    for parameter in network.parameters():
         parameter.requires_grad_(False)
     return LoadedTranslator(
-        model=model, source_tokenizer=source, target_tokenizer=target, recipe=recipe
+        model=network, source_tokenizer=source, target_tokenizer=target, recipe=recipe
     )
+
+
+def fresh_network(
+    recipe: TranslationRecipe,
+    source_vocab: int,
+    target_vocab: int,
+    *,
+    model: BuildTranslator | None = None,
+) -> Translator[Any]:
+    """Return an untrained network: the recipe's, or one that a function of the user builds."""
+    if model is not None:
+        return model(source_vocab, target_vocab)
+    return build_translator(recipe.model, source_vocab=source_vocab, target_vocab=target_vocab)
 
 
 # A recipe does not know its vocabulary before it has seen data; this stands in for it.

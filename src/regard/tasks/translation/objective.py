@@ -94,7 +94,7 @@ def _consistent_loss(
 
 
 BETAS = (0.9, 0.98)  # Vaswani et al. 2017, section 5.3
-# Of Muon's matrices, as a multiple of the rate of all else. The tables of symbols want large steps:
+# Of Muon's matrices, as a multiple of the rate of all else. The embeddings want large steps:
 # on Multi30k (transformer-tiny, 1,000 updates, matrices at 0.006) the validation loss was 2.58
 # with tables at 0.003, 2.39 at 0.005 and 2.25 at 0.01; AdamW alone had 2.81 at 0.003.
 MATRIX_RATE = 0.6
@@ -125,7 +125,7 @@ def optimizer_of(model: Translator[Any], settings: TrainingSettings) -> torch.op
 def matrices_of(model: Translator[Any]) -> list[Matrix]:
     """Return what maps features to features in attention and feed-forward networks.
 
-    Tables of symbols are not among them: each of their rows stands for itself. One matrix makes
+    Embeddings are not among them: each of their rows stands for itself. One matrix makes
     queries, keys and values, which are three.
     """
     parts = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,14 +15,14 @@ from regard.settings.recipe import Recipe, Settings
 class GrammarSettings(Settings):
     """The built-in corpus, generated on the fly; used where no files are given."""
 
-    pair: str = Field("en-de", description='"en-de" or "en-fr"')
-    size: int = Field(20_000, ge=1, description="training pairs")
-    valid_size: int = Field(500, ge=1)
-    test_size: int = Field(1_000, ge=1)
-    min_words: int = Field(3, ge=3)
-    max_words: int = Field(60, ge=3)
-    words: Literal["full", "small"] = Field("full", description="how many words it knows")
-    seed: int = Field(1, ge=0)
+    pair: str = Field("en-de", description='language pair: "en-de" or "en-fr"')
+    size: int = Field(20_000, ge=1, description="number of training pairs")
+    valid_size: int = Field(500, ge=1, description="number of validation pairs")
+    test_size: int = Field(1_000, ge=1, description="number of test pairs")
+    min_words: int = Field(3, ge=3, description="fewest words of a sentence")
+    max_words: int = Field(60, ge=3, description="most words of a sentence")
+    words: Literal["full", "small"] = Field("full", description="size of the vocabulary")
+    seed: int = Field(1, ge=0, description="seed of the generated sentences")
 
     @model_validator(mode="after")
     def _range(self) -> GrammarSettings:
@@ -35,12 +36,17 @@ class GrammarSettings(Settings):
 class DataSettings(Settings):
     """Where the pairs come from: [source file, target file], or one TSV, TMX, PO, XLIFF, JSONL."""
 
-    train: tuple[str, ...] = ()
-    valid: tuple[str, ...] = ()
-    test: tuple[str, ...] = ()
-    grammar: GrammarSettings = GrammarSettings()  # type: ignore[call-arg]
-    hold_out: int = Field(500, ge=1, description="pairs kept from train where valid is not given")
-    max_words: int = Field(1_000, ge=1, description="longer lines are refused")
+    train: tuple[str, ...] = Field((), description="files to train on; none: the built-in grammar")
+    valid: tuple[str, ...] = Field((), description="files to validate on; none: the end of train")
+    test: tuple[str, ...] = Field((), description="files to test on; none: no test")
+    grammar: GrammarSettings = Field(
+        GrammarSettings(),  # type: ignore[call-arg]
+        description="the built-in corpus, used where train is not given",
+    )
+    hold_out: int = Field(
+        500, ge=1, description="pairs held out of train where valid is not given, at most a tenth"
+    )
+    max_words: int = Field(1_000, ge=1, description="refuse files with longer sentences")
     from_memory: bool = Field(False, description="the pairs were given in Python, not in files")
 
     @model_validator(mode="after")
@@ -56,98 +62,116 @@ class DataSettings(Settings):
 
 
 class TokenizerSettings(Settings):
-    """How text becomes symbols."""
+    """How text becomes tokens."""
 
-    kind: Literal["character", "word", "sentencepiece"] = "sentencepiece"
-    shared: bool = Field(False, description="one vocabulary, learned from both languages")
+    kind: Literal["character", "word", "sentencepiece"] = Field(
+        "sentencepiece", description="what a token is: a character, a word or a subword"
+    )
+    shared: bool = Field(False, description="use one vocabulary for both languages")
     size: int | None = Field(
         None,
         ge=8,
-        description="most entries a vocabulary may have; where it is not given, characters and "
-        "words are limited by min_count alone, and SentencePiece to 60 times the root of the "
-        "number of pairs (about 10,000 for 30,000), at least 1,000 and at most 32,000, and one "
-        "more for each character",
+        description="largest number of entries; none: all characters or words with min_count, or "
+        "60 sqrt(pairs) subwords (1,000 to 32,000) plus one for each character",
     )
-    min_count: int = Field(1, ge=1, description="rarer words are unknown (kind word)")
+    min_count: int = Field(1, ge=1, description="rarer words become unknown (kind word)")
 
 
 class BatchSettings(Settings):
-    """How examples are gathered into batches."""
+    """How sentence pairs form batches."""
 
     tokens: int = Field(
-        4_096, ge=1, description="source and target symbols a batch, padding counted"
+        4_096, ge=1, description="largest number of source and target tokens, padding included"
     )
-    max_length: int = Field(512, ge=1, description="longer training examples are left out")
-    short_first: bool = Field(False, description="begin with short sentences in the first epoch")
+    max_length: int = Field(512, ge=1, description="leave out training pairs with more tokens")
+    short_first: bool = Field(False, description="sort the first epoch from short to long")
 
 
 class TrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
     start_from: str | None = Field(
         None,
-        description="folder of a run to begin with: its weights and tokenizers, to which "
-        "new characters or words are added, and subwords up to tokenizer.size",
+        description="folder of a run whose weights and tokenizers to start from; new characters "
+        "and words are added, and subwords up to tokenizer.size",
     )
     freeze: tuple[str, ...] = Field(
-        (), description='names of parameters that stay as they are, as ["encoder.*"]'
+        (), description='patterns of parameters not to train, such as ["encoder.*"]'
     )
-    steps: int = Field(10_000, ge=1, description="most updates")
-    minutes: float | None = Field(None, gt=0, description="most minutes of training")
+    steps: int = Field(10_000, ge=1, description="largest number of updates")
+    minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
     optimizer: Literal["adam", "muon"] = Field(
         "adam",
-        description="muon learns sooner, with work that grows with the cube of the width: for "
-        "narrow Transformers",
+        description="muon needs fewer updates, each costing the cube of the width: for narrow "
+        "Transformers",
     )
-    learning_rate: float = Field(1e-3, gt=0)
-    schedule: Literal["constant", "inverse-sqrt", "linear", "cosine"] = "cosine"
-    warmup: int = Field(100, ge=0, description="updates until the full learning rate")
-    weight_decay: float = Field(0.0, ge=0)
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    coverage: float = Field(0.0, ge=0, description="weight of the penalty on looking twice")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of read symbols made unknown")
+    learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, after the warm-up")
+    schedule: Literal["constant", "inverse-sqrt", "linear", "cosine"] = Field(
+        "cosine", description="how the learning rate decays after the warm-up"
+    )
+    warmup: int = Field(
+        100, ge=0, description="updates of linear warm-up to the full learning rate"
+    )
+    weight_decay: float = Field(0.0, ge=0, description="weight decay of AdamW")
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="probability spread over all tokens (Szegedy et al. 2016)"
+    )
+    coverage: float = Field(
+        0.0, ge=0, description="weight of the penalty on attending twice to a source token"
+    )
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of input tokens replaced by the unknown token"
+    )
     subword_sampling: float = Field(
-        0.0, ge=0, description="other subwords each time (alpha of Kudo 2018, as 0.2); 0: none"
+        0.0, ge=0, description="alpha of subword regularisation (Kudo 2018), such as 0.2; 0: none"
     )
     sampling_share: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="share of the training with subword_sampling; the rest has the likely "
-        "subwords, as a search has",
+        description="share of the training that uses subword_sampling; the rest uses the most "
+        "likely subwords, as decoding does",
     )
     r_drop: float = Field(
-        0.0, ge=0, description="weight of the distance between two passes with other dropout"
+        0.0, ge=0, description="weight of the divergence of two dropout passes (Liang et al. 2021)"
     )
-    clip: float = Field(1.0, gt=0, description="largest gradient norm")
-    accumulate: int = Field(1, ge=1, description="batches an update")
+    clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
+    accumulate: int = Field(1, ge=1, description="batches per update")
     processes: int | None = Field(
-        None, ge=1, description="share out every batch; none: by cores and size of the model"
+        None, ge=1, description="processes that share each batch; none: chosen by model and cores"
     )
-    validate_every: int = Field(500, ge=1, description="updates between validations")
-    validate_sentences: int = Field(200, ge=1, description="translated at each validation")
-    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
-    keep: int = Field(2, ge=1, description="newest checkpoints kept")
-    select: Literal["loss", "bleu"] = Field("bleu", description="what makes a model the best")
-    patience: int | None = Field(None, ge=1, description="validations without progress until stop")
+    validate_every: int = Field(500, ge=1, description="validate after this many updates")
+    validate_sentences: int = Field(
+        200, ge=1, description="sentences translated at each validation"
+    )
+    checkpoint_every: int = Field(
+        500, ge=1, description="write a checkpoint after this many updates"
+    )
+    keep: int = Field(2, ge=1, description="number of newest checkpoints to keep")
+    select: Literal["loss", "bleu"] = Field(
+        "bleu", description="metric that selects the best model"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="stop after this many validations without improvement"
+    )
     average: int = Field(
-        0, ge=0, description="checkpoints whose mean is tried as the best model at the end; 0: none"
+        0, ge=0, description="average this many checkpoints at the end, if that is better; 0: none"
     )
     average_of: Literal["last", "best"] = Field(
-        "last", description="the newest checkpoints, or the weights that validated best"
+        "last", description="average the newest checkpoints, or those that validated best"
     )
     ema: float = Field(
-        0.0, ge=0, lt=1, description="decay of a moving average that is kept for use; 0: none"
+        0.0, ge=0, lt=1, description="decay of a moving average of the weights; 0: none"
     )
     recompute: bool = Field(
-        False, description="compute layers twice instead of keeping their results: for long input"
+        False, description="recompute activations in the backward pass: saves memory, costs time"
     )
     precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="of products; bf16 where the processor has it"
+        "fp32", description="precision of matrix products; bf16 needs a processor that has it"
     )
-    compile: bool = Field(False, description="by torch.compile; takes minutes before it pays")
-    tensorboard: bool = False
+    compile: bool = Field(False, description="use torch.compile; pays off after minutes")
+    tensorboard: bool = Field(False, description="also log to TensorBoard")
 
     @model_validator(mode="after")
     def _one_average(self) -> TrainingSettings:
@@ -161,7 +185,16 @@ class TrainingSettings(Settings):
 class TranslationRecipe(Recipe):
     """Everything that decides a training of a translator."""
 
+    kept_on_resume: ClassVar[Mapping[str, str]] = {
+        **Recipe.kept_on_resume,
+        "training.start_from": "decides the first weights and the vocabulary",
+        "training.optimizer": "has a memory that another optimiser cannot read",
+        "training.subword_sampling": "decides how the sentences of a batch are cut",
+        "training.select": "decides which model is the best so far",
+    }
+
     task: Literal["translate"] = "translate"
+    own_model: bool = Field(False, description="the network was built by a function in Python")
     data: DataSettings = DataSettings()  # type: ignore[call-arg]
     tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
     model: TranslatorSettings = RecurrentSettings()  # type: ignore[call-arg]

@@ -15,20 +15,11 @@ from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.augmentation import Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
-from regard.batching.order import BatchOrder, Position, iterate
+from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
-from regard.compute.processes import available_cores, processes_for
+from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
-from regard.engines.choice import problem_with_ctranslate2
-from regard.engines.ctranslate2_engine import lacking
-from regard.engines.preparation import (
-    Patience,
-    fingerprint,
-    known_patience,
-    measure_patience,
-    surely_few,
-)
-from regard.models.build import build_translator
+from regard.engines.preparation import prepare_patience
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.runs.display import Display, SilentDisplay
@@ -51,14 +42,14 @@ from regard.tasks.translation.data import (
     run_tokenizers,
 )
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.model import MOST_PIECES, LoadedTranslator, load
+from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.training.checkpoint import CheckpointAverage, MovingAverage, read_tensors
 from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
 from regard.training.losses import LossSum
-from regard.training.progress import Done, Observer, Observers
+from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
 from regard.transformer.layers import recompute_layers
 
@@ -71,9 +62,13 @@ def train_translator(
     run: Run,
     *,
     splits: Splits | None = None,
+    model: BuildTranslator | None = None,
     observers: Sequence[Observer] = (),
 ) -> TrainedTranslator:
-    """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
+    """Train until the recipe's limits, from the newest checkpoint of the run if there is one.
+
+    `model` builds the network in place of the recipe's.
+    """
     splits = splits or read_splits(recipe.data)
     settings = recipe.training
     tokenizers = run_tokenizers(run, recipe, splits.train)
@@ -84,9 +79,9 @@ def train_translator(
             "raise it."
         )
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
-    translator = _fresh_translator(recipe, run, *tokenizers)
-    model = translator.model
-    done = Done()
+    translator = _fresh_translator(recipe, run, *tokenizers, model=model)
+    network = translator.model
+    completion = Completion()
     validation = partial(
         validate,
         translator,
@@ -95,9 +90,9 @@ def train_translator(
         select=settings.select,
     )
     objective = Objective(
-        loss_sum=_loss(model, settings),
+        loss_sum=_loss(network, settings),
         batches_from=_batches(
-            recipe, train, _resegmenter(recipe, translator, splits.train, train), done
+            recipe, train, _resegmenter(recipe, translator, splits.train, train), completion
         ),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
@@ -106,31 +101,34 @@ def train_translator(
     store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     fit(
-        model,
+        network,
         objective,
-        _optimisation(recipe, model, done),
+        _optimisation(recipe, network, completion),
         limits=limits_of(settings),
         store=store,
         observer=Observers([*records, *observers]),
     )
-    return TrainedTranslator(run, load(run.folder))
+    return TrainedTranslator(run, load(run.folder, model=model))
 
 
 def _fresh_translator(
-    recipe: TranslationRecipe, run: Run, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+    recipe: TranslationRecipe,
+    run: Run,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    *,
+    model: BuildTranslator | None,
 ) -> LoadedTranslator:
     """Return a new model, with the weights of the run that it starts from if there is one."""
     settings = recipe.training
     torch.manual_seed(settings.seed)
-    model = build_translator(
-        recipe.model, source_vocab=source_tokenizer.size, target_vocab=target_tokenizer.size
-    )
+    network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
     if settings.start_from is not None and not (run.folder / "checkpoints").exists():
-        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+        load_extended(network, read_tensors(Run.open(Path(settings.start_from)).weights()))
     if settings.freeze:
-        freeze(model, settings.freeze)
+        freeze(network, settings.freeze)
     return LoadedTranslator(
-        model=model,
+        model=network,
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
         recipe=recipe,
@@ -138,7 +136,7 @@ def _fresh_translator(
 
 
 def _optimisation(
-    recipe: TranslationRecipe, model: Translator[Any], done: Done
+    recipe: TranslationRecipe, model: Translator[Any], completion: Completion
 ) -> Optimisation[Batch]:
     """Return the optimiser, the learning rate and the averages that the settings ask for."""
     settings = recipe.training
@@ -156,7 +154,7 @@ def _optimisation(
         moving=MovingAverage(model, decay=settings.ema) if settings.ema else None,
         average=average if settings.average else None,
         sharing=Sharing(_processes(recipe, model), Batch.split),
-        done=done,
+        completion=completion,
     )
 
 
@@ -229,8 +227,8 @@ def _batches(
     recipe: TranslationRecipe,
     examples: Sequence[Example],
     redraw: Resegmenter | None,
-    done: Done,
-) -> Callable[[int, int], Iterator[tuple[Position, Batch]]]:
+    completion: Completion,
+) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
     order = BatchOrder(
         [example.lengths for example in examples],
         token_budget=recipe.batches.tokens,
@@ -240,9 +238,9 @@ def _batches(
     return lambda epoch, batch: iterate(
         order,
         examples,
-        Position(epoch=epoch, batch=batch),
+        BatchPosition(epoch=epoch, batch=batch),
         redraw=redraw,
-        redraws=lambda: done.share < recipe.training.sampling_share,
+        redraws=lambda: completion.share < recipe.training.sampling_share,
     )
 
 
@@ -277,34 +275,11 @@ def _resegmenter(
     )
 
 
-SENTENCES = 1_000  # of them, 4 may differ
-
-
 def prepare_for_inference(trained: TrainedTranslator, splits: Splits) -> None:
     """Keep what translating and serving will want to know."""
     run = trained.run.folder
-    prepare_fast_search(trained.model, run, splits.valid)
+    prepare_patience(trained.model, run, [pair.source for pair in splits.valid])
     keep_examples(run, (pair.source for pair in splits.test or splits.valid))
-
-
-def prepare_fast_search(
-    model: LoadedTranslator, run: Path, pairs: Sequence[SentencePair]
-) -> Patience | None:
-    """Measure how long CTranslate2 must wait with this model, if it can search with it at all.
-
-    The pairs should not be those of the training, whose outputs the model is too sure of.
-    """
-    settings = model.recipe.decoding
-    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(model):
-        return None
-    known = known_patience(run, fingerprint(model), settings)
-    if known is not None:
-        return known
-    encoded = [model.source_tokenizer.encode(pair.source) for pair in pairs[:SENTENCES]]
-    sources = [ids for ids in encoded if 0 < len(ids) <= MOST_PIECES]
-    if not surely_few(0, len(sources)):  # too few to show anything
-        return None
-    return measure_patience(model, run, sources, cores=available_cores())
 
 
 def train(
@@ -314,19 +289,22 @@ def train(
     title: str = "",
     resume: bool = False,
     data: GivenData | None = None,
+    model: BuildTranslator | None = None,
     display: Display | None = None,
 ) -> TrainedTranslator:
-    """Train a translator, test it and write its report."""
+    """Train a translator, test it and write its report; `model` may build its network."""
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, TranslationRecipe)
     if not resume:
         Run.require_free(out)  # before time is spent on the data
     with display.waiting("Reading the data ..."):
         settings, splits = given_splits(settings, data)
+    if model is not None:
+        settings = settings.model_copy(update={"own_model": True})
     for warning in _warnings(settings, splits):
         display.note(f"Warning: {warning}")
     with training_run(out, settings, resume=resume) as run:
-        return _trained(settings, run, splits, title=title, display=display)
+        return _trained(settings, run, splits, title=title, model=model, display=display)
 
 
 def train_many(
@@ -349,11 +327,17 @@ def train_many(
 
 
 def _trained(
-    recipe: TranslationRecipe, run: Run, splits: Splits, *, title: str, display: Display
+    recipe: TranslationRecipe,
+    run: Run,
+    splits: Splits,
+    *,
+    title: str,
+    display: Display,
+    model: BuildTranslator | None = None,
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.training(limits_of(recipe.training), title=title) as observer:
-        trained = train_translator(recipe, run, splits=splits, observers=[observer])
+        trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     with display.waiting("Testing ..."):
         prepare_for_inference(trained, splits)
         trained = tested(trained, splits.test)

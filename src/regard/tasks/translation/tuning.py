@@ -6,15 +6,17 @@ always a little better on the sentences that chose it, and may be worse on all o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from regard.base.errors import SettingsError
 from regard.corpora.parallel import SentencePair
+from regard.engines.engine import Engine
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap
 from regard.scoring.score import Score
+from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator
 
 LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
@@ -67,10 +69,12 @@ def try_length_penalties(
     *,
     penalties: Sequence[float] = LENGTH_PENALTIES,
     tokenize: str = "13a",
+    engine_for: Callable[[DecodingSettings], Engine] | None = None,
 ) -> Iterator[TriedPenalty]:
     """Translate the pairs' sources with each length penalty and the run's own; yield its BLEU.
 
-    The pairs should be those that chose the model, and not those that will test it.
+    The pairs should be those that chose the model, and not those that will test it. `engine_for`
+    returns the model's engine for a search; it is called again when that lacks a later one.
     """
     settings = model.recipe.decoding
     if settings.method != "beam" or settings.beam == 1 or settings.length_penalty_kind == "none":
@@ -82,7 +86,11 @@ def try_length_penalties(
     if not pairs:
         raise SettingsError("There are no sentence pairs to choose a length penalty on.")
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    chosen = False
     for penalty in sorted({*penalties, settings.length_penalty}):
+        search = model.decoding(length_penalty=penalty)
+        if engine_for is not None and (not chosen or model.engine.lacks(search)):
+            model.engine, chosen = engine_for(search), True
         found = model.translate(sources, attention=False, length_penalty=penalty)
         texts = tuple(one.text for one in found)
         yield TriedPenalty(penalty, corpus_bleu(texts, references, tokenize=tokenize), texts)

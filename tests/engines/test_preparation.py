@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from tests.conftest import TOY_WORDS
 
-from regard.corpora.parallel import SentencePair
-from regard.engines.preparation import fingerprint, known_patience
-from regard.tasks.translation import training as ready
+from regard.engines import preparation
+from regard.engines.preparation import fingerprint, known_patience, prepare_patience
 from regard.tasks.translation.model import LoadedTranslator, load
-from regard.tasks.translation.training import prepare_fast_search
 
 pytest.importorskip("ctranslate2")
 
-PAIRS = [SentencePair(word, word) for word in TOY_WORDS[:4]] * 75
+TEXTS = TOY_WORDS[:4] * 75
 
 
 @pytest.fixture
@@ -31,28 +29,28 @@ def changed(run: Path, **decoding: Any) -> LoadedTranslator:
 
 def test_it_measures_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load(run)
-    found = prepare_fast_search(model, run, [*PAIRS, SentencePair("", "")])
+    found = prepare_patience(model, run, [*TEXTS, ""])
     assert found is not None
-    assert found.sentences == len(PAIRS)  # nothing is to be found out with an empty one
+    assert found.sentences == len(TEXTS)  # nothing is to be found out with an empty one
     assert found == known_patience(run, fingerprint(model), model.recipe.decoding)
-    monkeypatch.delattr(ready, "measure_patience")
-    assert prepare_fast_search(model, run, PAIRS) == found
+    monkeypatch.delattr(preparation, "measure_patience")
+    assert prepare_patience(model, run, TEXTS) == found
 
 
 @pytest.mark.parametrize(
     "decoding", [{"beam": 1}, {"method": "mbr"}, {"length_penalty": 3.0}, {"min_length": 2}]
 )
-def test_there_is_nothing_to_wait_for(run: Path, decoding: dict[str, Any]) -> None:
-    assert prepare_fast_search(changed(run, **decoding), run, PAIRS) is None
+def test_there_is_nothing_to_measure(run: Path, decoding: dict[str, Any]) -> None:
+    assert prepare_patience(changed(run, **decoding), run, TEXTS) is None
     assert not (run / "engines").exists()
 
 
 @pytest.mark.parametrize("sentences", [0, 298])
 def test_a_few_sentences_show_nothing(run: Path, sentences: int) -> None:
-    assert prepare_fast_search(load(run), run, PAIRS[:sentences]) is None
+    assert prepare_patience(load(run), run, TEXTS[:sentences]) is None
     assert not (run / "engines").exists()
 
 
-def test_other_models_have_no_fast_search(toy_run: Path) -> None:
-    assert prepare_fast_search(load(toy_run), toy_run, PAIRS) is None
+def test_other_models_have_no_patience(toy_run: Path) -> None:
+    assert prepare_patience(load(toy_run), toy_run, TEXTS) is None
     assert not (toy_run / "engines").exists()
