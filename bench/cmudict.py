@@ -33,7 +33,7 @@ from result import write_result
 
 DICTIONARY = Path(__file__).parents[2] / "shared" / "data" / "cmudict" / "cmudict.dict"
 RECIPES = {"plain": "char-lstm", "bahdanau": "bahdanau", "luong": "luong"}
-LETTERS = string.ascii_letters  # one for each phoneme, so that a phoneme is one symbol
+LETTERS = string.ascii_letters  # one for each phoneme, so that a phoneme is one character
 COMMON = [
     "tokenizer.kind=character",
     "batches.tokens=3072",
@@ -122,7 +122,7 @@ def train(
     parts: dict[str, list[str]],
     changes: list[str],
 ) -> TrainedTranslator:
-    """Train one model for some minutes, or continue an interrupted training."""
+    """Train one model for these minutes, or continue where it was stopped."""
     overrides = [*COMMON, *OWN[name], f"training.minutes={minutes}", *changes]
     recipe = expect(find_recipe(RECIPES[name], overrides=overrides), TranslationRecipe)
     run = finish_or_start(folder / name, recipe)

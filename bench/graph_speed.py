@@ -34,7 +34,7 @@ from regard.tasks.node_classification.settings import GraphDataSettings
 from result import write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
-# The layers of the lecture, timed beside each other; convolution as wide as all heads together.
+# The layers of the lecture, timed in turn; convolution as wide as all heads together.
 OURS = {
     "regard": GraphModelSettings(),
     "regard-dense": GraphModelSettings(),

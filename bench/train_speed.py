@@ -60,7 +60,7 @@ class Contestant:
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
-        """Make this many updates; return the target tokens per second."""
+        """Let it make updates; return its target tokens a second."""
         if self.process.stdin is None or self.process.stdout is None:
             raise SystemExit(f"{self.name} has no pipes")
         self.process.stdin.write(f"go {batches}\n")

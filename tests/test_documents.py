@@ -127,6 +127,13 @@ def test_architecture_names_every_room_and_its_files() -> None:
         assert {*re.findall(r"`(\w+)`", holds)} <= files, room
 
 
+def test_the_readme_stays_a_screen_and_a_half() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 90
+    rows = text.split("<!-- results -->")[1].split("<!-- end -->")[0].strip().splitlines()
+    assert len(rows) - 2 <= 8
+
+
 def test_tables_are_made_of_the_result_files() -> None:
     command = [sys.executable, ROOT / "bench" / "results_page.py", "--check"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)

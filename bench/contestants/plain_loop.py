@@ -122,7 +122,7 @@ def torch_transformer(
 
 
 def bucketed(pairs: list[Pair]) -> Iterator[list[Pair]]:
-    """Yield batches of like length without end, each of at most so many tokens a side."""
+    """Yield batches of like length without end, each within the limit of tokens a side."""
     shuffled = random.Random(1)
     while True:
         shuffled.shuffle(pairs)
