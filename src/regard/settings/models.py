@@ -23,7 +23,7 @@ def by_family(default: str) -> Discriminator:
 class RecurrentSettings(Settings):
     """A recurrent encoder-decoder, with attention or without."""
 
-    family: Literal["recurrent"] = "recurrent"
+    family: Literal["recurrent"] = Field("recurrent", description="family of the model")
     cell: Literal["tanh", "gru", "lstm", "gated"] = Field(
         "lstm", description="kind of recurrent cell"
     )
@@ -46,7 +46,7 @@ class RecurrentSettings(Settings):
     input_feeding: bool = Field(
         False, description="read the last step's features with each token (luong)"
     )
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings, states and features")
     source_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
     target_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
@@ -88,7 +88,7 @@ def require_widths(model_dim: int, *, heads: int, positions: str) -> None:
 class TransformerSettings(Settings):
     """A Transformer encoder-decoder; the defaults are the base model of Vaswani et al. 2017."""
 
-    family: Literal["transformer"] = "transformer"
+    family: Literal["transformer"] = Field("transformer", description="family of the model")
     layers: int = Field(6, ge=1, description="layers of the encoder, and of the decoder")
     decoder_layers: int | None = Field(
         None, ge=1, description="layers of the decoder, if not `layers`"
@@ -96,15 +96,19 @@ class TransformerSettings(Settings):
     model_dim: int = Field(512, ge=1, description="width of the features")
     heads: int = Field(8, ge=1, description="attention heads a layer")
     feed_forward: int = Field(2048, ge=1, description="width inside the feed-forward networks")
-    encoder: Literal["attention", "convolutional"] = "attention"
+    encoder: Literal["attention", "convolutional"] = Field(
+        "attention", description="how the encoder relates positions"
+    )
     decoder: Literal["attention", "ssru"] = Field(
         "attention", description='how it sees the target so far: "ssru" is recurrent and fast'
     )
     norm_placement: Literal["pre", "post"] = Field(
         "post", description="norm before each sublayer, or after it as in the paper"
     )
-    norm: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
+    norm: Literal["layer", "rms"] = Field("layer", description="kind of norm")
+    activation: Literal["relu", "gelu", "swish", "swiglu"] = Field(
+        "relu", description="inside the feed-forward networks"
+    )
     positions: str = Field(
         "sinusoidal",
         description='"sinusoidal", "learned", "relative", "rotary", "alibi" or "none"',
@@ -112,14 +116,14 @@ class TransformerSettings(Settings):
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
     )
-    sinusoid_offset: int = Field(0, ge=0, description="place of the first token")
+    sinusoid_offset: int = Field(0, ge=0, description="position of the first token")
     stretched_sinusoids: bool = Field(False, description="slowest wave 10000 exactly (fairseq)")
     max_length: int = Field(512, ge=1, description="positions in the table (positions learned)")
     reach: int = Field(
         16, ge=1, description="farthest distance with its own vector (positions relative)"
     )
     kernel: Literal["softmax", "linear"] = Field(
-        "softmax", description="of self-attention; linear costs less on long input"
+        "softmax", description="of self-attention; a linear one costs less on long input"
     )
     score: str = Field(
         "scaled-dot",
@@ -134,7 +138,7 @@ class TransformerSettings(Settings):
         "target", description="one table for target words and output, or for the source as well"
     )
     scaled_embeddings: bool = Field(True, description="embeddings times the root of model_dim")
-    output_bias: bool = False
+    output_bias: bool = Field(False, description="a bias in the output layer")
     alignment_layer: int = Field(
         -1, description="decoder layer shown as the attention; -1 is the last"
     )
@@ -176,8 +180,8 @@ TranslatorSettings = Annotated[
 class CausalTransformerSettings(Settings):
     """A decoder-only Transformer, with norms before each sublayer."""
 
-    family: Literal["transformer"] = "transformer"
-    layers: int = Field(4, ge=1)
+    family: Literal["transformer"] = Field("transformer", description="family of the model")
+    layers: int = Field(4, ge=1, description="stacked layers")
     model_dim: int = Field(128, ge=1, description="width of the features")
     heads: int = Field(4, ge=1, description="attention heads a layer")
     feed_forward: int | None = Field(
@@ -187,8 +191,10 @@ class CausalTransformerSettings(Settings):
     positions: str = Field(
         "learned", description='"learned", "sinusoidal", "relative", "rotary", "alibi" or "none"'
     )
-    norm: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = "gelu"
+    norm: Literal["layer", "rms"] = Field("layer", description="kind of norm")
+    activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = Field(
+        "gelu", description="inside the feed-forward networks"
+    )
     window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
@@ -204,13 +210,15 @@ class CausalTransformerSettings(Settings):
 class RecurrentLanguageModelSettings(Settings):
     """A recurrent language model, for comparison."""
 
-    family: Literal["recurrent"] = "recurrent"
-    cell: Literal["tanh", "gru", "lstm", "gated"] = "lstm"
+    family: Literal["recurrent"] = Field("recurrent", description="family of the model")
+    cell: Literal["tanh", "gru", "lstm", "gated"] = Field(
+        "lstm", description="kind of recurrent cell"
+    )
     hidden: int = Field(256, ge=1, description="width of the recurrent state")
     embedding: int = Field(128, ge=1, description="width of the tokens' vectors")
-    layers: int = Field(1, ge=1)
-    context: int = Field(64, ge=1, description="tokens a training window")
-    dropout: float = Field(0.0, ge=0, lt=1)
+    layers: int = Field(1, ge=1, description="stacked layers")
+    context: int = Field(64, ge=1, description="tokens in a training window")
+    dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and states")
     tie: bool = Field(False, description="one table for tokens that are read and predicted")
     vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
 
@@ -228,21 +236,23 @@ class ForecasterSettings(Settings):
     cell: str = Field("tanh", description='recurrent cell: "tanh", "gru", "lstm"')
     hidden: int = Field(2, ge=1, description="width of the recurrent state")
     attention: str = Field("none", description='over the states: "none", "lecture" or "softmax"')
-    output: Literal["linear", "tanh"] = "linear"
+    output: Literal["linear", "tanh"] = Field("linear", description="function of the output layer")
 
 
 class GraphModelSettings(Settings):
     """A stack of graph layers; the last one gives the classes."""
 
-    layer: Literal["attention", "convolution", "messages"] = "attention"
+    layer: Literal["attention", "convolution", "messages"] = Field(
+        "attention", description="kind of graph layer"
+    )
     score: str = Field("additive", description='on edges: "additive", "dynamic" or "scaled-dot"')
-    layers: int = Field(2, ge=1)
+    layers: int = Field(2, ge=1, description="stacked layers, the last one included")
     heads: int = Field(8, ge=1, description="heads of a hidden layer, concatenated")
     head_dim: int = Field(8, ge=1, description="width of one head")
     hidden: int = Field(16, ge=1, description="width where layers have no heads")
     output_heads: int = Field(1, ge=1, description="heads of the last layer, averaged")
     dropout: float = Field(0.6, ge=0, lt=1, description="of the features of each layer")
     attention_dropout: float = Field(0.6, ge=0, lt=1, description="of the edges")
-    residual: bool = False
+    residual: bool = Field(False, description="add the inputs of each layer to its outputs")
     features: int = Field(1_433, ge=1, description="for summaries; training sets it")
     classes: int = Field(7, ge=2, description="for summaries; training sets it")
