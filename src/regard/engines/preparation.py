@@ -120,6 +120,26 @@ def _write(
     )
 
 
+def converted_engine(
+    translator: TranslatorParts,
+    folder: Path,
+    *,
+    threads: Threads,
+    compute_type: str = "float32",
+    shortlist: bool = False,
+) -> CTranslate2Engine:
+    """Return the engine of a model's conversion in this folder, with torch as its reference."""
+    return CTranslate2Engine(
+        folder,
+        reference=TorchEngine(translator.model),
+        source_tokenizer=translator.source_tokenizer,
+        target_tokenizer=translator.target_tokenizer,
+        threads=threads,
+        compute_type=compute_type,
+        shortlist=shortlist,
+    )
+
+
 def remembered(run: Path | None, name: str) -> dict[str, Any]:
     """Return earlier measurements; none if there is no file or it cannot be read."""
     if run is None:
@@ -191,15 +211,8 @@ def measure_patience(
     translator: TranslatorParts, run: Path, sources: Sequence[Sequence[int]], *, cores: int
 ) -> Patience:
     """Return the least patience that gives the reference's outputs, and store it in the run."""
-    reference = TorchEngine(translator.model)
     with converted(translator, run=run) as folder:
-        engine = CTranslate2Engine(
-            folder,
-            reference=reference,
-            source_tokenizer=translator.source_tokenizer,
-            target_tokenizer=translator.target_tokenizer,
-            threads=Threads(cores, 1),
-        )
+        engine = converted_engine(translator, folder, threads=Threads(cores, 1))
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
     remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))

@@ -13,9 +13,9 @@ from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import encode_pairs
 from regard.compute.processes import available_cores
 from regard.corpora.parallel import SentencePair
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
-from regard.engines.preparation import converted, engine_folder, fingerprint
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.choice import PlannedSearch
+from regard.engines.ctranslate2_engine import Threads
+from regard.engines.preparation import converted, converted_engine, engine_folder, fingerprint
 from regard.exchange.argos import require_packable, write_argos
 from regard.exchange.ctranslate2 import (
     Quantization,
@@ -182,8 +182,11 @@ def _measured(
 
 
 def _validation(translator: LoadedTranslator, report: Report | None) -> list[SentencePair]:
-    """Return validation pairs; none if the run's data cannot be read."""
+    """Return validation pairs; none if they cannot be read, or CTranslate2 lacks the search."""
+    lacking = PlannedSearch(translator.recipe.decoding).lacking()
     try:
+        if lacking is not None:
+            raise SettingsError(f"CTranslate2 lacks this run's decoding.{lacking}.")
         return read_valid(translator.recipe.data)[:VALIDATION_SENTENCES]
     except RegardError as error:
         if report is not None:
@@ -200,11 +203,9 @@ def _bleu(
     shortlist: bool,
 ) -> float:
     """Return the BLEU of an export."""
-    translator.engine = CTranslate2Engine(
+    translator.engine = converted_engine(
+        translator,
         folder,
-        reference=TorchEngine(translator.model),
-        source_tokenizer=translator.source_tokenizer,
-        target_tokenizer=translator.target_tokenizer,
         threads=Threads(available_cores(), 1),
         compute_type=compute_type,
         shortlist=shortlist,
