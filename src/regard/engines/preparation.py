@@ -171,7 +171,7 @@ TRIED = (0, 1, 2, 3, 5, 10, 20)  # finished hypotheses beyond the beam size
 MAX_DIFFERENT = 0.01  # largest accepted share of outputs that differ from the reference
 SIGNIFICANCE = 0.05  # of the test that the share is smaller
 MEASURED_SENTENCES = 1_000  # of these, 4 may differ
-LONGEST = 5_000  # tokens of a sentence that is measured; no longer one is translated
+LONGEST = 5_000  # tokens of a measured sentence; translators refuse longer ones
 
 
 @dataclass(frozen=True)
