@@ -261,3 +261,25 @@ def test_a_seed_of_zero_is_another_seed(run: Any, toy_run: Path) -> None:
         seed: run("translate", toy_run, "a b c", *drawn, "--seed", seed).out for seed in "01"
     }
     assert by_seed["0"] != by_seed["1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        (["--sample"], 'method = "sample"'),
+        (["--copy-verbatim"], "copy_verbatim"),
+        (["--must-not", "LADAB"], "constraints"),
+    ],
+)
+def test_a_file_is_left_to_torch_where_ctranslate2_lacks_something(
+    run: Any, random_transformer_run: Path, tmp_path: Path, options: list[str], missing: str
+) -> None:
+    pytest.importorskip("ctranslate2")
+    folder = shutil.copytree(random_transformer_run, tmp_path / "run")
+    source = tmp_path / "in.txt"
+    source.write_text("badal kofen\n" * 9, encoding="utf-8")
+    answer = run("translate", folder, "--input", source, "--verbose", "--threads", "1", *options)
+    assert len(answer.lines) == 9
+    reason = f"Engine: torch (ctranslate2 cannot be used: it lacks {missing})."
+    assert answer.err.splitlines()[0] == reason
+    assert not (folder / "engines").exists()

@@ -186,9 +186,9 @@ def test_the_attention_belongs_to_the_hypothesis(table: Any, groups: int) -> Non
     )
     assert any(hypothesis.tokens for hypothesis in found)
     for hypothesis in found:
-        heard = [2, *hypothesis.tokens]
+        read = [2, *hypothesis.tokens]
         assert hypothesis.attention is not None
-        assert hypothesis.attention.tolist() == [[i + 1, heard[i]] for i in range(len(heard))]
+        assert hypothesis.attention.tolist() == [[i + 1, read[i]] for i in range(len(read))]
 
 
 def test_attention_is_only_there_on_request(table: Any) -> None:

@@ -51,6 +51,6 @@ def test_the_attention_has_a_row_for_each_token_and_the_end(table: Any) -> None:
     rules = Rules(limits=torch.tensor([5, 5, 5]))
     found = greedy_search(table(2), SOURCE, MASK, rules=rules, with_weights=True)
     for (hypothesis,) in found:
-        heard = [BEGIN, *hypothesis.tokens]
+        read = [BEGIN, *hypothesis.tokens]
         assert hypothesis.attention is not None
-        assert hypothesis.attention.tolist() == [[i + 1, heard[i]] for i in range(len(heard))]
+        assert hypothesis.attention.tolist() == [[i + 1, read[i]] for i in range(len(read))]

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
-from regard.engines.preparation import converted
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.preparation import converted, converted_engine
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator
 
@@ -19,13 +18,7 @@ Sources = list[list[int]]
 def fast_engine(loaded: LoadedTranslator, *, workers: int = 1) -> CTranslate2Engine:
     """Return the engine, with all of its conversion in memory."""
     with converted(loaded, run=None) as folder:
-        return CTranslate2Engine(
-            folder,
-            reference=TorchEngine(loaded.model),
-            source_tokenizer=loaded.source_tokenizer,
-            target_tokenizer=loaded.target_tokenizer,
-            threads=Threads(workers, 1),
-        )
+        return converted_engine(loaded, folder, threads=Threads(workers, 1))
 
 
 def random_sources(loaded: LoadedTranslator, *, seed: int, count: int, longest: int) -> Sources:

@@ -236,13 +236,13 @@ def test_words_and_characters_come_with_their_lists_and_how_to_split(tmp_path: P
     assert "single characters" in (tmp_path / "letters" / "README.md").read_text("utf-8")
 
 
-def test_a_word_spelled_like_a_special_symbol_has_a_name_of_its_own() -> None:
+def test_a_word_with_the_name_of_a_special_token_has_a_name_of_its_own() -> None:
     names = token_names(WordTokenizer(Vocabulary(["", " ", "</s>", "<unk>"])))
     assert names == [*SPECIALS, "", " ", "</s>#6", "<unk>#7"]
 
 
-def test_a_tokenizer_without_symbols_is_refused() -> None:
-    with pytest.raises(SettingsError, match="NoList has no list of symbols"):
+def test_a_tokenizer_without_a_list_of_tokens_is_refused() -> None:
+    with pytest.raises(SettingsError, match="NoList has no list of tokens"):
         token_names(NoList())
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from regard.base.errors import SettingsError
 from regard.runs.preparation import keep_examples
+from regard.runs.run import Run
 from regard.serving.languages import Pair
 from regard.serving.models import example_sentences, load_models
+from regard.tasks.translation.model import load
 from regard.tasks.translation.settings import DataSettings, GrammarSettings
 
 
@@ -31,6 +34,20 @@ def test_one_pair_may_be_for_all_and_examples_may_be_left_out(random_transformer
     )
     assert [str(model.pair) for model in models] == ["cs-sk", "cs-sk"]
     assert models[0].examples == ()
+
+
+def test_nothing_is_converted_for_a_search_that_ctranslate2_lacks(
+    random_transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(random_transformer_run, tmp_path / "run"))
+    recipe = load(folder).recipe
+    decoding = recipe.decoding.model_copy(update={"no_repeat_ngram": 3})
+    Run.open(folder).rewrite(recipe.model_copy(update={"decoding": decoding}))
+    said: list[str] = []
+    (model,) = load_models([folder], pairs=["en-de"], threads=1, report=said.append)
+    assert said == ["Engine: torch (ctranslate2 cannot be used: it lacks no_repeat_ngram)."]
+    assert model.translator.engine.name == "torch"
+    assert not (folder / "engines").exists()
 
 
 def test_pairs_that_do_not_fit_are_refused(random_transformer_run: Path) -> None:

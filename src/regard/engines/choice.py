@@ -163,11 +163,9 @@ class _Candidates:
         self.record = read_export_record(model)
         self.arithmetic = quantization or "float32"
         self._fast = partial(
-            CTranslate2Engine,
+            preparation.converted_engine,
+            translator,
             model,
-            reference=TorchEngine(translator.model),
-            source_tokenizer=translator.source_tokenizer,
-            target_tokenizer=translator.target_tokenizer,
             compute_type="float32" if quantization is None else "default",
         )
 

@@ -119,6 +119,26 @@ def _write(
     )
 
 
+def converted_engine(
+    translator: TranslatorParts,
+    folder: Path,
+    *,
+    threads: Threads,
+    compute_type: str = "float32",
+    shortlist: bool = False,
+) -> CTranslate2Engine:
+    """Return the engine of a model's conversion in this folder, with torch as its reference."""
+    return CTranslate2Engine(
+        folder,
+        reference=TorchEngine(translator.model),
+        source_tokenizer=translator.source_tokenizer,
+        target_tokenizer=translator.target_tokenizer,
+        threads=threads,
+        compute_type=compute_type,
+        shortlist=shortlist,
+    )
+
+
 def remembered(run: Path | None, name: str) -> dict[str, Any]:
     """Return earlier measurements; none if there is no file or it cannot be read."""
     if run is None:
@@ -147,7 +167,7 @@ TRIED = (0, 1, 2, 3, 5, 10, 20)  # finished hypotheses beyond the beam size
 MAX_DIFFERENT = 0.01  # largest accepted share of outputs that differ from the reference
 SIGNIFICANCE = 0.05  # of the test that the share is smaller
 MEASURED_SENTENCES = 1_000  # of these, 4 may differ
-LONGEST = 5_000  # tokens of a sentence that is measured; no longer one is translated
+LONGEST = 5_000  # tokens of a measured sentence; translators refuse longer ones
 
 
 @dataclass(frozen=True)
@@ -187,15 +207,8 @@ def measure_patience(
     translator: TranslatorParts, run: Path, sources: Sequence[Sequence[int]], *, cores: int
 ) -> Patience:
     """Return the least patience that gives the reference's outputs, and store it in the run."""
-    reference = TorchEngine(translator.model)
     with converted(translator, run=run) as folder:
-        engine = CTranslate2Engine(
-            folder,
-            reference=reference,
-            source_tokenizer=translator.source_tokenizer,
-            target_tokenizer=translator.target_tokenizer,
-            threads=Threads(cores, 1),
-        )
+        engine = converted_engine(translator, folder, threads=Threads(cores, 1))
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
     remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))

@@ -1,7 +1,7 @@
 """A package for Argos Translate and LibreTranslate: a zip of a CTranslate2 model and its subwords.
 
 Inside one folder: `metadata.json`, `model/` as CTranslate2 reads it, `sentencepiece.model` for both
-languages, and a README. Sentences are split by what Argos Translate itself has for the language.
+languages, and a README. Argos Translate splits sentences itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from regard.settings.models import TransformerSettings
 
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")
 LANGUAGES = {"cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French"}
-# What Argos Translate looks at to see whether it is new enough for a package.
+# The oldest version of Argos Translate that may install a package.
 OLDEST_ARGOS = "1.9.0"
 INSIDE = ("config.json", "model.bin", "shared_vocabulary.json")
 PAGE = """# {source} to {target}
@@ -33,7 +33,7 @@ A package for Argos Translate, made with Regard: `argospm install FILE`.
 
 
 def require_packable(source: Tokenizer, target: Tokenizer) -> None:
-    """Refuse tokenizers that a package has no place for: it holds one SentencePiece model."""
+    """Refuse tokenizers that do not fit into a package, which holds one SentencePiece model."""
     if not shares_model(source, target):
         raise SettingsError(
             "A package for Argos Translate holds one SentencePiece model for both languages: train "

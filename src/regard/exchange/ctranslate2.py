@@ -51,12 +51,12 @@ found = translator.translate_batch([pieces], beam_size=5, max_input_length=0{mor
 print(target.decode(found[0].hypotheses[0]))
 """
 
-SYMBOLS = """\
+TOKENS = """\
 import ctranslate2
 
 translator = ctranslate2.Translator("{folder}", inter_threads=2, intra_threads=1)
-symbols = {symbols}
-found = translator.translate_batch([symbols], beam_size=5, max_input_length=0{more})
+tokens = {tokens}
+found = translator.translate_batch([tokens], beam_size=5, max_input_length=0{more})
 print("".join(found[0].hypotheses[0]).removeprefix(" "))
 """
 
@@ -65,13 +65,13 @@ The tokens are single characters, those of `*_vocabulary.json`.
 """
 WORDS = """
 The tokens are those of `*_vocabulary.json`, and you have to split the text yourself: a word with
-the space before it (" cat"; the first word of a text has one too), a punctuation mark glued to the
+the space before it (" cat"; the first word of a text has one too), a punctuation mark joined to the
 word before it (","), a further space (" "), or "", which takes away the space of the next token.
 A word that is not in the list is "<unk>".
 """
 SHORTLIST_NOTE = """
-`vmap.txt` lists the likely target tokens of each source token. With `use_vmap=True` only they are
-looked at, which is faster and changes a translation now and then.
+`vmap.txt` lists the likely target tokens of each source token. With `use_vmap=True` only these are
+considered, which is faster and sometimes changes a translation.
 """
 FOLDER = "path/to/this/folder"
 
@@ -89,12 +89,12 @@ def export_page(source: Tokenizer, target: Tokenizer, *, shortlist: bool) -> str
             more=more,
         )
         return PAGE.format(packages="ctranslate2 sentencepiece", code=code, notes=notes)
-    letters = isinstance(source, CharacterTokenizer)
-    symbols = 'list("...")' if letters else '[" a", " small", " example", "."]'
+    characters = isinstance(source, CharacterTokenizer)
+    tokens = 'list("...")' if characters else '[" a", " small", " example", "."]'
     return PAGE.format(
         packages="ctranslate2",
-        code=SYMBOLS.format(folder=FOLDER, symbols=symbols, more=more),
-        notes=(CHARACTERS if letters else WORDS) + notes,
+        code=TOKENS.format(folder=FOLDER, tokens=tokens, more=more),
+        notes=(CHARACTERS if characters else WORDS) + notes,
     )
 
 
@@ -104,7 +104,7 @@ ACTIVATIONS = {
     "swish": common_spec.Activation.SWISH,
     "swiglu": common_spec.Activation.SWISH,
 }
-# What CTranslate2 has no layer for: the setting, and the values that it does have one for.
+# Settings of which CTranslate2 supports only some values, and those values.
 KNOWN: dict[str, tuple[object, ...]] = {
     "encoder": ("attention",),
     "decoder": ("attention",),
@@ -117,9 +117,9 @@ INSIDE = ("relative", "rotary")  # positions that act inside the attention
 
 
 def unsupported(settings: TransformerSettings | RecurrentSettings) -> str | None:
-    """Name the setting for which CTranslate2 has no layer, with its value; None if there is none.
+    """Return the setting for which CTranslate2 has no layer, with its value; None if it has all.
 
-    Its linear penalties (alibi) are those of a decoder alone, so an encoder cannot have them.
+    Its linear biases (ALiBi) are those of a decoder alone, so an encoder cannot have them.
     """
     if not isinstance(settings, TransformerSettings):
         return f"model.family = {settings.family!r}"
@@ -136,8 +136,8 @@ def translator_spec(
 ) -> transformer_spec.TransformerSpec:
     """Return the model with all its weights; vocabularies are left to the caller.
 
-    Positions are written as a table of our own vectors, at most `most_positions` of them, because
-    CTranslate2 would make other sinusoids.
+    Positions are written as a table of our vectors, at most `most_positions` of them, because
+    CTranslate2 computes other sinusoids.
     """
     shape = {
         "num_heads": settings.heads,
@@ -147,7 +147,7 @@ def translator_spec(
         "rms_norm": settings.norm == "rms",
         "relative_position": settings.positions == "relative",
     }
-    if settings.positions == "rotary":  # over the whole head, whose halves are turned
+    if settings.positions == "rotary":  # over the whole head, whose halves are rotated
         shape |= {"rotary_dim": 0, "rotary_interleave": False}
     encoder = transformer_spec.TransformerEncoderSpec(settings.layers, **shape)
     decoder = transformer_spec.TransformerDecoderSpec(
@@ -212,7 +212,7 @@ def _set_feed_forward(spec: Any, network: FeedForward, residual: Residual) -> No
     _set_norm(spec.layer_norm, residual.norm)
     weight: Tensor = network.inner.weight
     bias: Tensor = network.inner.bias
-    if network.activation == "swiglu":  # ours has gate and value in turn, theirs two matrices
+    if network.activation == "swiglu":  # ours alternates gate and value; theirs has two matrices
         _set_linear(spec.linear_0_noact, weight[1::2], bias[1::2])
         weight, bias = weight[::2], bias[::2]
     _set_linear(spec.linear_0, weight, bias)
@@ -236,7 +236,7 @@ def _set_linear(
 
 
 def _array(tensor: Tensor) -> Float[np.ndarray, "*shape"]:
-    """Return the values as an array of their own: CTranslate2 quantises in place."""
+    """Return a copy of the values, since CTranslate2 quantises in place."""
     return tensor.to("cpu", torch.float32).numpy().copy()
 
 
@@ -248,8 +248,7 @@ SHORTLIST = "vmap.txt"
 
 
 def require_exportable(settings: TransformerSettings | RecurrentSettings) -> TransformerSettings:
-    """Return the settings, or say which of them CTranslate2 has no layer for."""
-
+    """Return the settings, or raise an error that names one that CTranslate2 has no layer for."""
     problem = unsupported(settings)
     if problem is not None or not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -272,9 +271,8 @@ def write_ctranslate2(
 ) -> Path:
     """Write the model as CTranslate2 reads it, whole or not at all; a folder there is replaced.
 
-    `shortlist` are the lines of a vocabulary map. `record` is kept as `export.json`.
+    `shortlist` are the lines of a vocabulary map. `record` is stored as `export.json`.
     """
-
     spec = translator_spec(model, settings=settings, most_positions=MOST_POSITIONS)
     spec.register_source_vocabulary(token_names(source_tokenizer))
     spec.register_target_vocabulary(token_names(target_tokenizer))
@@ -302,10 +300,10 @@ def write_ctranslate2(
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:
-    """Return the name of every id, each another: what CTranslate2 calls the tokens.
+    """Return a unique name for every id: what CTranslate2 calls the tokens.
 
-    They are the pieces of SentencePiece and the symbols of other tokenizers, as they are.
-    A symbol that is spelled like a special one ("</s>") gets its id after it.
+    They are the pieces of SentencePiece and the tokens of other tokenizers, unchanged. The id is
+    appended to a token that has the name of a special one ("</s>").
     """
     if isinstance(tokenizer, SentencePieceTokenizer):
         processor = sentencepiece.SentencePieceProcessor()
@@ -315,13 +313,13 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
     vocabulary: Any = getattr(tokenizer, "vocabulary", None)
     if vocabulary is None:
         raise SettingsError(
-            f"A {type(tokenizer).__name__} has no list of symbols that could be exported."
+            f"A {type(tokenizer).__name__} has no list of tokens that could be exported."
         )
-    symbols = [
-        f"{symbol}#{number}" if symbol in SPECIALS else symbol
-        for number, symbol in enumerate(vocabulary.tokens, len(SPECIALS))
+    tokens = [
+        f"{token}#{number}" if token in SPECIALS else token
+        for number, token in enumerate(vocabulary.tokens, len(SPECIALS))
     ]
-    return [*SPECIALS, *symbols]
+    return [*SPECIALS, *tokens]
 
 
 def copy_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
@@ -335,7 +333,7 @@ def copy_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 
 
 def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
-    """Return whether both languages are cut by one SentencePiece model."""
+    """Return whether one SentencePiece model splits both languages."""
     return (
         isinstance(source, SentencePieceTokenizer)
         and isinstance(target, SentencePieceTokenizer)
@@ -349,7 +347,7 @@ def write_export_record(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_export_record(folder: Path) -> dict[str, Any]:
-    """Return what is known of an export; nothing if it is not there or not whole."""
+    """Return the record of an export; empty if it is missing or damaged."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

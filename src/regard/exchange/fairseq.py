@@ -1,4 +1,4 @@
-"""Weights by the names that fairseq gives them; Hugging Face's MarianMT has taken them over."""
+"""Weights under the names of fairseq, which Hugging Face's MarianMT uses too."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fill_translator(
 def _fill(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     if isinstance(module, MultiHeadAttention):
         for kind in ("weight", "bias"):
-            parts = [_find(tensors, f"{where}.{letter}_proj.{kind}") for letter in "qkv"]
+            parts = [_find(tensors, f"{where}.{name}_proj.{kind}") for name in "qkv"]
             _copy(getattr(module.projection, kind), torch.cat(parts), where)
         return _fill(module.output, tensors, f"{where}.out_proj")
     for kind, parameter in module.named_parameters(recurse=False):

@@ -45,7 +45,7 @@ ACTIVATIONS = {
     "relu": "relu",
     "silu": "swish",
 }
-# What a configuration must say, if it says anything, for this to be the model.
+# Values that a configuration must have, if it has these keys.
 EXPECTED = {
     "model_type": "gpt2",
     "layer_norm_epsilon": 1e-5,
@@ -56,7 +56,7 @@ EXPECTED = {
 
 
 class Gpt2(NamedTuple):
-    """A model with what is needed to use it."""
+    """A GPT-2 model with its settings and its tokenizer."""
 
     model: LanguageModel[Any]
     settings: CausalTransformerSettings
@@ -90,13 +90,13 @@ def write_gpt2(found: Gpt2, folder: Path) -> None:
     for name, parameter in found.model.named_parameters():
         theirs = name_of(name)
         prefix = "" if theirs.startswith("lm_head") else PREFIX
-        tensors[prefix + theirs] = _turned(name, parameter.detach()).contiguous()
+        tensors[prefix + theirs] = _transposed(name, parameter.detach()).contiguous()
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     found.tokenizer.write_files(folder / VOCABULARY, folder / MERGES)
 
 
 def config_of(found: Gpt2) -> dict[str, Any]:
-    """Return a model's configuration, or say what GPT-2 does not have."""
+    """Return a model's configuration; raise an error for a setting that GPT-2 does not have."""
     settings = found.settings
     activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     for name, fits in {
@@ -165,14 +165,14 @@ def _settings_of(config: Mapping[str, Any], *, path: Path) -> CausalTransformerS
 
 @torch.no_grad()
 def _fill(model: LanguageModel[Any], tensors: Mapping[str, Tensor], *, path: Path) -> None:
-    """Copy the tensors into the model; of a table with rows to spare the first are taken."""
+    """Copy the tensors into the model; extra rows of an embedding table are ignored."""
     for ours, parameter in model.named_parameters():
         theirs = name_of(ours)
         # Some files hold the bare model, others the one with the output on top.
         found = tensors.get(theirs, tensors.get(PREFIX + theirs))
         if found is None:
             raise RunError(f"{path} has no tensor {theirs!r}.")
-        wanted = _turned(ours, parameter)
+        wanted = _transposed(ours, parameter)
         if theirs in ("wte.weight", "lm_head.weight") and len(found) > len(wanted):
             found = found[: len(wanted)]
         if found.shape != wanted.shape:
@@ -183,7 +183,7 @@ def _fill(model: LanguageModel[Any], tensors: Mapping[str, Tensor], *, path: Pat
         wanted.copy_(found)
 
 
-def _turned(ours: str, tensor: Tensor) -> Tensor:
+def _transposed(ours: str, tensor: Tensor) -> Tensor:
     """Return a matrix as GPT-2 has it: those of its layers are [from, to], not [to, from]."""
     return tensor.T if ours.startswith("backbone.layers.") and tensor.dim() == 2 else tensor
 

@@ -1,4 +1,4 @@
-"""How outputs are searched for: the method, what it prefers, and what it may not do."""
+"""The settings of decoding: the search method, its preferences and its limits."""
 
 from __future__ import annotations
 
@@ -15,47 +15,56 @@ class DecodingSettings(Settings):
     method: Literal["beam", "sample", "mbr"] = Field(
         "beam",
         description='"sample" draws outputs at random; "mbr" (minimum Bayes risk) draws many and '
-        "keeps the one most like the others",
+        "keeps the one most similar to the others",
     )
-    beam: int = Field(5, ge=1, description="outputs pursued at once; 1 is greedy search")
+    beam: int = Field(5, ge=1, description="hypotheses kept at each step; 1 is greedy search")
     length_penalty: float = Field(
-        1.0, ge=0, description="alpha: scores are divided by length ** alpha, or as kind says"
+        1.0, ge=0, description="alpha: scores are divided by length ** alpha"
     )
     length_penalty_kind: Literal["none", "average", "wu"] = Field(
         "average",
-        description='divides by length ** alpha; "wu" by ((5 + length) / 6) ** alpha; "none" not',
+        description='divide by length ** alpha; "wu": by ((5 + length) / 6) ** alpha; "none": by 1',
     )
     coverage_penalty: float = Field(
-        0.0, ge=0, description="weight of source symbols that attention passed over (Wu et al.)"
+        0.0, ge=0, description="weight of source tokens that got no attention (Wu et al.)"
     )
     diversity_groups: int = Field(1, ge=1, description="groups of beams that avoid each other")
     diversity_strength: float = Field(
-        0.5, ge=0, description="log-probability lost for each earlier group that chose the symbol"
+        0.5, ge=0, description="log-probability lost for each earlier group with the same token"
     )
     temperature: float = Field(
-        1.0, ge=0, description="of sampling; below 1 it is more cautious, 0 is greedy"
+        1.0, ge=0, description="of sampling; lower values are more cautious, 0 is greedy"
     )
-    top_k: int = Field(0, ge=0, description="sample among so many best symbols; 0: all")
-    top_p: float = Field(1.0, gt=0, le=1, description="sample among the best, up to this mass")
-    seed: int = Field(1, ge=0, description="of sampling")
-    mbr_samples: int = Field(32, ge=2, description="outputs that are drawn for method mbr")
-    mbr_utility: Literal["chrf", "bleu"] = Field("chrf", description="how likeness is measured")
+    top_k: int = Field(0, ge=0, description="sample among the k most probable tokens; 0: all")
+    top_p: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="sample among the most probable tokens, up to this probability mass",
+    )
+    seed: int = Field(1, ge=0, description="seed of sampling")
+    mbr_samples: int = Field(32, ge=2, description="samples drawn for method mbr")
+    mbr_utility: Literal["chrf", "bleu"] = Field("chrf", description="how similarity is measured")
     no_repeat_ngram: int = Field(
-        0, ge=0, description="no run of so many symbols may come twice; 0: any may"
+        0, ge=0, description="n-grams of this size occur at most once; 0: no limit"
     )
     repetition_penalty: float = Field(
-        1.0, ge=1, description="symbols that have come before are made this much less likely"
+        1.0, ge=1, description="factor that makes tokens of the output so far less likely"
     )
-    min_length: int = Field(0, ge=0, description="fewest symbols of an output")
-    min_ratio: float = Field(0.0, ge=0, description="the same, as a multiple of the source")
-    max_length: int | None = Field(None, ge=1, description="most symbols of an output")
-    max_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of the source")
-    max_extra: int = Field(20, ge=1, description="and so many symbols more")
+    min_length: int = Field(0, ge=0, description="fewest tokens of an output")
+    min_ratio: float = Field(
+        0.0, ge=0, description="fewest tokens of an output, as a multiple of the source's"
+    )
+    max_length: int | None = Field(None, ge=1, description="most tokens of an output")
+    max_ratio: float = Field(
+        2.0, gt=0, description="most tokens of an output, as a multiple of the source's"
+    )
+    max_extra: int = Field(20, ge=1, description="tokens allowed beyond max_ratio")
     copy_verbatim: bool = Field(
-        False, description="placeholders, URLs and numbers of the source must stand in the output"
+        False, description="require the source's placeholders, URLs and numbers in the output"
     )
     replace_unknown: bool = Field(
-        False, description="put the most attended source word in place of an unknown one"
+        False, description="replace an unknown word by the most attended source word"
     )
 
     @model_validator(mode="after")

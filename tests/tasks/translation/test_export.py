@@ -81,6 +81,20 @@ def test_without_validation_data_it_says_so(run: Path, tmp_path: Path) -> None:
     assert "lost.src" in said[0]
 
 
+def test_a_search_that_ctranslate2_lacks_is_not_measured(run: Path) -> None:
+    """Torch would search for both exports, and find that nothing changes."""
+    model = load(run)
+    decoding = model.decoding(min_length=2)
+    Run.open(run).rewrite(model.recipe.model_copy(update={"decoding": decoding}))
+    said: list[str] = []
+    found = export_ctranslate2(run, quantization="int8", report=said.append)
+    assert said == [
+        "The change in BLEU was not measured: CTranslate2 lacks this run's decoding.min_length."
+    ]
+    assert found.bleu_change is None
+    assert "bleu_change" not in read_export_record(found.path)
+
+
 def test_what_cannot_be_exported_is_named(toy_run: Path, tmp_path: Path, run: Path) -> None:
     with pytest.raises(SettingsError, match=r"model\.family = 'recurrent'"):
         export_ctranslate2(toy_run, output=tmp_path / "out")

@@ -1,4 +1,4 @@
-"""A translator on a test set: BLEU, chrF, BLEU by length, and the error of its alignments."""
+"""Evaluation on a test set: BLEU, chrF, BLEU by length, and alignment error rate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from regard.training.progress import read_metrics
 
 @dataclass(frozen=True)
 class HeadScore:
-    """A head of the decoder's look at the source, and the error of the alignment it gives."""
+    """A cross-attention head of the decoder, and the error rate of its alignments."""
 
     layer: int
     head: int
@@ -45,9 +45,9 @@ def align(
     *,
     head: tuple[int, int] | None = None,
 ) -> list[AttentionMap]:
-    """Return the attention behind each given target, as if the model had chosen it itself.
+    """Return the attention of each given target, as if the model had generated it.
 
-    `head` is a layer and a head of the decoder, counted from 0; without it the map is the one that
+    `head` is a layer and a head of the decoder, counted from 0; by default the map is the one that
     the model shows.
     """
     if not model.attends:
@@ -103,9 +103,9 @@ def align_both(
     heads: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None),
 ) -> list[frozenset[Link]]:
     """Return links (source word, target word) of two models, one for each direction."""
-    turned = [SentencePair(pair.target, pair.source) for pair in pairs]
+    swapped = [SentencePair(pair.target, pair.source) for pair in pairs]
     there = align(forward, pairs, head=heads[0])
-    back = align(backward, turned, head=heads[1])
+    back = align(backward, swapped, head=heads[1])
     return symmetrise_all(
         [one.links() for one in there],
         [{(source, target) for target, source in other.links()} for other in back],
@@ -127,7 +127,7 @@ def _ids(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a test found, with the translations behind it."""
+    """The scores of a test, with its translations."""
 
     bleu: Score
     chrf: Score
@@ -137,7 +137,7 @@ class Evaluation:
     translations: list[Translation]
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook: the scores, and BLEU by the length of the sentence."""
+        """Return what a notebook shows: the scores, and BLEU by the length of the sentence."""
         from regard.pictures.curves import length_curves_svg
         from regard.pictures.svg import notebook_picture
 
@@ -192,7 +192,7 @@ def _alignment(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> Score 
 
 @dataclass(frozen=True)
 class TrainedTranslator(TrainedRun):
-    """A finished training: its run, its best model, and what the test found if there was one."""
+    """A finished training: its run, its best model, and its evaluation if there was a test."""
 
     model: LoadedTranslator
     evaluation: Evaluation | None = None

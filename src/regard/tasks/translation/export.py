@@ -1,4 +1,4 @@
-"""The shortlist of a run: the likely target symbols of each source symbol, from its own pairs."""
+"""Export of a run to CTranslate2 or Argos Translate, and the shortlist that is learned for it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import encode_pairs
 from regard.compute.processes import available_cores
 from regard.corpora.parallel import SentencePair
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
-from regard.engines.preparation import converted, engine_folder, fingerprint
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.choice import PlannedSearch
+from regard.engines.ctranslate2_engine import Threads
+from regard.engines.preparation import converted, converted_engine, engine_folder, fingerprint
 from regard.exchange.argos import require_packable, write_argos
 from regard.exchange.ctranslate2 import (
     Quantization,
@@ -32,7 +32,7 @@ from regard.tasks.translation.model import LoadedTranslator, load
 from regard.text.lexical_table import learn_lexical_table
 from regard.text.sentencepiece import SentencePieceTokenizer
 
-MOST_PAIRS = 50_000  # more teach little, and cost memory
+MOST_PAIRS = 50_000  # more would improve little and cost memory
 LIKELY, FREQUENT = 40, 100
 
 
@@ -45,12 +45,12 @@ def learn_shortlist(
 ) -> list[str]:
     """Return the lines of CTranslate2's vocabulary map, learned from the run's training pairs.
 
-    A line is a source symbol, a tab and its `likely` target symbols. The first has no source
-    symbol: the `frequent` target symbols are always looked at.
+    A line is a source token, a tab and its `likely` target tokens. The first has no source
+    token: the `frequent` target tokens are always considered.
     """
     if not isinstance(translator.source_tokenizer, SentencePieceTokenizer):
         raise SettingsError(
-            "A shortlist needs subwords (tokenizer.kind=sentencepiece): the names of other symbols "
+            "A shortlist needs subwords (tokenizer.kind=sentencepiece): the names of other tokens "
             "may hold spaces, which separate the entries of CTranslate2's table."
         )
     pairs = read_splits(translator.recipe.data).train
@@ -70,14 +70,14 @@ def learn_shortlist(
         source_size=sources.size,
         target_size=targets.size,
     )
-    counts = Counter(symbol for example in examples for symbol in example.target)
+    counts = Counter(token for example in examples for token in example.target)
     names = token_names(targets)
 
-    def line(name: str, symbols: list[int]) -> str:
-        return f"{name}\t{' '.join(names[symbol] for symbol in symbols)}"
+    def line(name: str, tokens: list[int]) -> str:
+        return f"{name}\t{' '.join(names[token] for token in tokens)}"
 
-    always = [symbol for symbol, _ in counts.most_common(frequent)]
-    rows = ((name, table.best(symbol, likely)) for symbol, name in enumerate(token_names(sources)))
+    always = [token for token, _ in counts.most_common(frequent)]
+    rows = ((name, table.best(token, likely)) for token, name in enumerate(token_names(sources)))
     known = [line(name, best) for name, best in list(rows)[len(SPECIALS) :] if best]
     return [line("", always), *known]
 
@@ -90,7 +90,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and what its quantisation changes; None where it was not measured."""
+    """What was written, and the change in BLEU by quantisation; None if it was not measured."""
 
     path: Path
     bleu: float | None = None
@@ -105,11 +105,11 @@ def export_ctranslate2(
     shortlist: bool = False,
     report: Report | None = None,
 ) -> Exported:
-    """Write a run for plain CTranslate2; without `output`, where the run keeps its engines.
+    """Write a run for plain CTranslate2, by default into the folder of the run's engines.
 
     A quantised model is compared with the float32 one on validation sentences, if they can be
     read, and the change in BLEU is recorded in `export.json`. `shortlist` adds a table of the
-    likely target symbols of each source symbol, learned from the training pairs.
+    likely target tokens of each source token, learned from the training pairs.
     """
     translator = load(run)
     settings = require_exportable(translator.recipe.model)
@@ -182,8 +182,11 @@ def _measured(
 
 
 def _validation(translator: LoadedTranslator, report: Report | None) -> list[SentencePair]:
-    """Return validation pairs, or none where the run's data is not at hand."""
+    """Return validation pairs; none if they cannot be read, or CTranslate2 lacks the search."""
+    lacking = PlannedSearch(translator.recipe.decoding).lacking()
     try:
+        if lacking is not None:
+            raise SettingsError(f"CTranslate2 lacks this run's decoding.{lacking}.")
         return read_valid(translator.recipe.data)[:VALIDATION_SENTENCES]
     except RegardError as error:
         if report is not None:
@@ -200,11 +203,9 @@ def _bleu(
     shortlist: bool,
 ) -> float:
     """Return the BLEU of an export."""
-    translator.engine = CTranslate2Engine(
+    translator.engine = converted_engine(
+        translator,
         folder,
-        reference=TorchEngine(translator.model),
-        source_tokenizer=translator.source_tokenizer,
-        target_tokenizer=translator.target_tokenizer,
         threads=Threads(available_cores(), 1),
         compute_type=compute_type,
         shortlist=shortlist,

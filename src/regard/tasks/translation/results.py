@@ -1,4 +1,4 @@
-"""What a translator returns: texts with scores, attention and alternatives; scored pairs."""
+"""The results of a translator: translations with scores and attention, and scored pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from regard.tasks.attention import AttentionMap
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation with its evidence."""
+    """A translation with its score, attention and alternatives."""
 
     source: str
     text: str
@@ -36,7 +36,7 @@ class Translation:
         return self.attention.by_word(self.source, self.text)
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook: both sentences, the alternatives, and what was attended to."""
+        """Return what a notebook shows: both sentences, the alternatives and the attention."""
         from regard.pictures.svg import notebook_lines
 
         others = [(f"{other.score:.3f}", other.text) for other in self.alternatives]
@@ -63,7 +63,7 @@ class Translation:
 def with_source_words(
     text: str, tokens: Sequence[int], *, source: str, attention: AttentionMap | None
 ) -> str:
-    """Return the text with the most attended source word for each unknown symbol.
+    """Return the text with the most attended source word for each unknown token.
 
     Where there is no attention, or the source has no words, the text stays as it is.
     """
@@ -79,7 +79,7 @@ def with_source_words(
 
 
 def _most_attended(place: int, source: str, attention: AttentionMap) -> str:
-    """Return the source word, or where symbols are letters the letter, that has most weight."""
+    """Return the source word with the most weight, or the character if tokens are characters."""
     weights = attention.weights[place, :-1]  # the last column is the end mark
     if not len(weights):
         return ""
@@ -95,7 +95,7 @@ UTILITIES: dict[str, Utility] = {"chrf": sentence_chrf, "bleu": sentence_bleu}
 
 
 def least_risk(draws: Sequence[Translation], utility: str) -> list[Translation]:
-    """Return the different draws, the best first; their score is the utility they can expect."""
+    """Return the distinct samples, the best first, with their expected utility as score."""
     by_text: dict[str, Translation] = {}
     for draw in draws:
         by_text.setdefault(draw.text, draw)
@@ -108,7 +108,7 @@ PASS_TOKENS = 4_096
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A given translation with its log-probability, as a whole and symbol by symbol."""
+    """A given translation with its log-probability, in total and token by token."""
 
     source: str
     target: str
@@ -116,7 +116,7 @@ class ScoredPair:
     """The log-probability under the length penalty, comparable with a search's scores."""
     log_probability: float
     pieces: tuple[str, ...]
-    """The symbols of the target and the end mark."""
+    """The tokens of the target and the end mark."""
     log_probabilities: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class ScoredPair:
 def forced_log_probabilities(
     model: Translator[Any], examples: Sequence[Example]
 ) -> list[Float[Tensor, "target"]]:
-    """Return log p of every symbol of each target, end mark included, in one parallel pass."""
+    """Return log p of every token of each target, end mark included, in one parallel pass."""
     model.eval()
     found: dict[int, Tensor] = {}
     lengths = [example.lengths for example in examples]

@@ -1,7 +1,7 @@
-"""The length penalty of a search, chosen on sentences that have references.
+"""Tuning of the length penalty on sentences with references.
 
-A penalty replaces the one that the run has only if its BLEU is surely higher: the best of many is
-always a little better on the sentences that chose it, and may be worse on all others.
+A penalty replaces the run's own only if its BLEU is significantly higher: the best of many is
+always a little better on the sentences that it was chosen on, and may be worse on others.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator
 
 LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
-CHANCE = 0.01  # of a gain that is none; low, for it is the best of several that is judged
+SIGNIFICANCE = 0.01  # low, since it is the best of several penalties that is tested
 
 
 @dataclass(frozen=True)
 class TriedPenalty:
-    """A length penalty and what a search with it was worth."""
+    """A length penalty and its BLEU."""
 
     length_penalty: float
     score: Score
@@ -48,7 +48,7 @@ class TriedPenalty:
 
 @dataclass(frozen=True)
 class ChosenPenalty:
-    """The penalty to use, the best of those that were tried, and whether its gain is chance."""
+    """The penalty to use, the best of those tried, and the p-value of its gain."""
 
     chosen: TriedPenalty
     best: TriedPenalty
@@ -103,7 +103,7 @@ def choose_penalty(
     present: float,
     tokenize: str = "13a",
 ) -> ChosenPenalty:
-    """Return the penalty with the highest BLEU if it is surely higher than that of the present."""
+    """Return the penalty with the highest BLEU if it is significantly better than the present."""
     own = next(one for one in tried if one.length_penalty == present)
     best = max(tried, key=lambda one: (one.score.value, one is own))
     if best is own:
@@ -114,6 +114,6 @@ def choose_penalty(
         baseline="present",
         tokenize=tokenize,
     )
-    chance = compared["best"].p_value
-    sure = chance is not None and chance < CHANCE
-    return ChosenPenalty(best if sure else own, best, chance)
+    p_value = compared["best"].p_value
+    significant = p_value is not None and p_value < SIGNIFICANCE
+    return ChosenPenalty(best if significant else own, best, p_value)
