@@ -69,7 +69,7 @@ def test_a_column_is_read(
         (
             "",
             "a",
-            "It should hold a header line and one row of numbers per line",
+            "the file is empty. It should hold a header line and one row of numbers per line",
         ),
     ],
 )

@@ -14,14 +14,8 @@ from regard.base.errors import RunError, SettingsError
 from regard.corpora.parallel import SentencePair
 from regard.models.inspection import parameter_count
 from regard.runs.run import Run
+from regard.scoring import bootstrap
 from regard.scoring.bleu import require_tokenizer
-from regard.scoring.bootstrap import (
-    SAMPLES,
-    BandWithInterval,
-    PairedResult,
-    bands_with_intervals,
-    paired_bootstrap,
-)
 from regard.settings.recipe import require_known
 from regard.studies.common_test import common_test, require_like
 from regard.tasks.translation.evaluation import Evaluation, evaluate
@@ -82,8 +76,8 @@ class Contestant:
     run: Run
     model: LoadedTranslator
     evaluation: Evaluation
-    bands: list[BandWithInterval]
-    paired: PairedResult
+    bands: list[bootstrap.BandWithInterval]
+    paired: bootstrap.PairedResult
     speeds: list[float]
     speed_ratio: float
 
@@ -133,7 +127,7 @@ class Comparison:
         """Return a row of figures for each model."""
         return [{"model": name, **each.row()} for name, each in self.contestants.items()]
 
-    def bands(self) -> dict[str, list[BandWithInterval]]:
+    def bands(self) -> dict[str, list[bootstrap.BandWithInterval]]:
         """Return BLEU by sentence length of each model."""
         return {name: each.bands for name, each in self.contestants.items()}
 
@@ -179,7 +173,7 @@ def compare(
     baseline: str | None = None,
     tokenize: str = "13a",
     rounds: int = ROUNDS,
-    samples: int = SAMPLES,
+    samples: int = bootstrap.SAMPLES,
     stage: Stage = silent_stage,
 ) -> Comparison:
     """Translate one test set with all runs and compare scores and speed.
@@ -257,15 +251,15 @@ def _certainty(
     baseline: str,
     tokenize: str,
     samples: int,
-) -> tuple[dict[str, list[BandWithInterval]], dict[str, PairedResult]]:
+) -> tuple[dict[str, list[bootstrap.BandWithInterval]], dict[str, bootstrap.PairedResult]]:
     """Return the intervals of BLEU by length, and the paired test against the baseline."""
     sources, references = [p.source for p in pairs], [p.target for p in pairs]
     outputs = {name: texts_of(each) for name, each in evaluations.items()}
-    paired = paired_bootstrap(
+    paired = bootstrap.paired_bootstrap(
         outputs, references, baseline=baseline, tokenize=tokenize, samples=samples
     )
     sure = {
-        name: bands_with_intervals(
+        name: bootstrap.bands_with_intervals(
             each.bands, outputs[name], references, sources, tokenize=tokenize, samples=samples
         )
         for name, each in evaluations.items()

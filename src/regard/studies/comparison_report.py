@@ -7,24 +7,8 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any
 
+from regard.pictures import curves, report
 from regard.pictures.canvas import Records, json_text, write_records, write_text
-from regard.pictures.curves import (
-    draw_interval_curves,
-    interval_curves_svg,
-    learning_curves_svg,
-    write_interval_curves,
-)
-from regard.pictures.report import (
-    Heading,
-    HoverMap,
-    Paragraph,
-    Picture,
-    Sample,
-    Samples,
-    Section,
-    Table,
-    write_page,
-)
 from regard.scoring.bleu import sentence_chrf
 from regard.scoring.bootstrap import BandWithInterval
 from regard.studies.compare import Comparison, Contestant
@@ -42,12 +26,12 @@ COMPARED_TABLES = ("tokenizer", "model", "batches", "training", "decoding")
 def write_comparison(comparison: Comparison, folder: Path, *, title: str) -> list[Path]:
     """Write page, figure and numbers into a folder; return their paths, the page first."""
     paths = [folder / PAGE]
-    write_page(paths[0], title=title, sections=list(_sections(comparison)))
+    report.write_page(paths[0], title=title, sections=list(_sections(comparison)))
     for name in FIGURES:
         paths.append(folder / name)
-        draw_interval_curves(comparison.bands(), paths[-1])
+        curves.draw_interval_curves(comparison.bands(), paths[-1])
     paths += [folder / name for name in ("by-length.csv", "comparison.csv", "comparison.json")]
-    write_interval_curves(comparison.bands(), paths[-3])
+    curves.write_interval_curves(comparison.bands(), paths[-3])
     rows = comparison.rows()
     write_records(Records(tuple(rows[0]), [list(row.values()) for row in rows]), paths[-2])
     write_text(paths[-1], json_text(comparison.to_dict()))
@@ -77,37 +61,37 @@ def _sentence_scores(contestants: Sequence[Contestant], row: int) -> list[float]
     ]
 
 
-def _sections(comparison: Comparison) -> Iterator[Section]:
+def _sections(comparison: Comparison) -> Iterator[report.Section]:
     yield from _scores(comparison)
     yield from _lengths(comparison)
-    yield Heading("Where the models differ most")
+    yield report.Heading("Where the models differ most")
     yield _samples(comparison, most_different(comparison, SHOWN_SAMPLES))
     yield from _attention(comparison)
     histories = {name: each.history for name, each in comparison.contestants.items()}
     if any(histories.values()):
-        yield Heading("Learning")
-        drawn = learning_curves_svg(histories, against="minutes")
-        yield Picture("Loss and validation BLEU over the minutes of training", drawn)
+        yield report.Heading("Learning")
+        drawn = curves.learning_curves_svg(histories, against="minutes")
+        yield report.Picture("Loss and validation BLEU over the minutes of training", drawn)
     yield from _settings(comparison)
 
 
-def _scores(comparison: Comparison) -> Iterator[Section]:
+def _scores(comparison: Comparison) -> Iterator[report.Section]:
     rows, first = comparison.rows(), comparison.first
     aligned = any(row["alignment_error_rate"] is not None for row in rows)
     gold = "; alignment error in percent, lower is better" if aligned else ""
-    yield Heading(f"Scores on {len(comparison.pairs):,} sentences")
-    yield Table(
+    yield report.Heading(f"Scores on {len(comparison.pairs):,} sentences")
+    yield report.Table(
         f"BLEU and chrF from 0 to 100, higher is better{gold}. Differences are from "
         f"“{comparison.baseline}”.",
         ["model", "BLEU", "±", "difference", "p", "chrF", *(["alignment error"] * aligned)],
         [_score_row(row, aligned=aligned) for row in rows],
     )
-    yield Paragraph(
+    yield report.Paragraph(
         "±: half the 95 % confidence interval of BLEU (bootstrap over the test sentences). p: the "
         "probability of a difference this large by chance (paired bootstrap). "
         f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
     )
-    yield Table(
+    yield report.Table(
         "Cost. All speeds were measured in turn with the same engine; the last column is relative "
         f"to “{comparison.baseline}”.",
         [
@@ -148,12 +132,14 @@ def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
     ]
 
 
-def _lengths(comparison: Comparison) -> Iterator[Section]:
-    yield Heading("Short and long sentences")
+def _lengths(comparison: Comparison) -> Iterator[report.Section]:
+    yield report.Heading("Short and long sentences")
     bands = comparison.bands()
-    yield Picture("BLEU by the length of the source sentence", interval_curves_svg(bands))
+    yield report.Picture(
+        "BLEU by the length of the source sentence", curves.interval_curves_svg(bands)
+    )
     first = [one.band for one in comparison.first.bands]
-    yield Table(
+    yield report.Table(
         "The same as numbers, by words in the source sentence",
         ["model", *(band.label for band in first)],
         [
@@ -167,10 +153,10 @@ def _value(band: BandWithInterval) -> float | None:
     return band.band.score.value if band.band.score else None
 
 
-def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
-    return Samples(
+def _samples(comparison: Comparison, rows: Sequence[int]) -> report.Samples:
+    return report.Samples(
         [
-            Sample(
+            report.Sample(
                 comparison.pairs[row].source,
                 comparison.pairs[row].target,
                 {name: each.outputs[row] for name, each in comparison.contestants.items()},
@@ -180,7 +166,7 @@ def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
     )
 
 
-def _attention(comparison: Comparison) -> Iterator[Section]:
+def _attention(comparison: Comparison) -> Iterator[report.Section]:
     """Yield one sentence with the attention of every model that has attention."""
     attending = {n: each for n, each in comparison.contestants.items() if each.model.attends}
     fitting = [
@@ -197,26 +183,26 @@ def _attention(comparison: Comparison) -> Iterator[Section]:
             len(comparison.pairs[row].source),
         ),
     )
-    yield Heading("The attention of each model on one sentence")
+    yield report.Heading("The attention of each model on one sentence")
     for name, each in attending.items():
         translation = each.model.translate(comparison.pairs[chosen].source)
         if translation.attention is not None and translation.text:
             seen = translation.by_word()
-            yield HoverMap(seen.source, seen.target, seen.weights, name)
+            yield report.HoverMap(seen.source, seen.target, seen.weights, name)
 
 
-def _settings(comparison: Comparison) -> Iterator[Section]:
+def _settings(comparison: Comparison) -> Iterator[report.Section]:
     """Yield the settings in which the recipes differ."""
     recipes = {name: each.model.recipe for name, each in comparison.contestants.items()}
     chosen = {name: _chosen(recipe) for name, recipe in recipes.items()}
     keys = dict.fromkeys(key for settings in chosen.values() for key in settings)
     values = {key: [_setting(recipe, key) for recipe in recipes.values()] for key in keys}
     rows = [[key, *each] for key, each in values.items() if any(v != each[0] for v in each)]
-    yield Heading("Differences between the recipes")
+    yield report.Heading("Differences between the recipes")
     if rows:
-        yield Table("Settings that differ", ["setting", *recipes], rows)
+        yield report.Table("Settings that differ", ["setting", *recipes], rows)
     else:
-        yield Paragraph("The recipes are the same.")
+        yield report.Paragraph("The recipes are the same.")
 
 
 def _chosen(recipe: TranslationRecipe) -> list[str]:

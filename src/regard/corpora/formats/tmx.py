@@ -8,16 +8,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from regard.base.errors import DataError
+from regard.corpora.formats import xml_events as xml
 from regard.corpora.formats.document import Document, Languages, Segment
-from regard.corpora.formats.xml_events import (
-    Event,
-    Role,
-    XmlSlice,
-    XmlText,
-    content_parts,
-    inner,
-    plain_text,
-)
 
 
 @dataclass(frozen=True)
@@ -25,9 +17,9 @@ class Variant:
     """One language of a unit, with the events of its segment."""
 
     language: str
-    start: Event
-    content: list[Event]
-    end: Event
+    start: xml.Event
+    content: list[xml.Event]
+    end: xml.Event
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,7 @@ class Unit:
     """A translation unit and where it ends."""
 
     variants: list[Variant]
-    end: Event
+    end: xml.Event
 
     def of(self, language: str) -> Variant | None:
         """Return the variant of a language; "en" is also found as "en-US"."""
@@ -49,16 +41,16 @@ class Unit:
 
 def read_tmx(content: str, path: Path, languages: Languages) -> Document:
     """Return a memory with a segment for each unit without the target language."""
-    document = XmlText(content, path=path)
+    document = xml.XmlText(content, path=path)
     units = list(_units(document))
     source, target = _pair(document, units, languages, path=path)
     parts: list[str | Segment] = []
     place = 0
     for unit in units:
         text, there = unit.of(source), unit.of(target)
-        if text is None or (there is not None and plain_text(there.content, role).strip()):
+        if text is None or (there is not None and xml.plain_text(there.content, role).strip()):
             continue
-        translated = content_parts(XmlSlice(document, text.content), role)
+        translated = xml.content_parts(xml.XmlSlice(document, text.content), role)
         if not any(isinstance(part, Segment) for part in translated):
             continue
         if there is None:
@@ -74,17 +66,17 @@ def read_tmx(content: str, path: Path, languages: Languages) -> Document:
 
 def tmx_pairs(content: str, *, path: Path, languages: Languages) -> Iterator[tuple[int, str, str]]:
     """Yield line, source and target of all units that have both languages."""
-    document = XmlText(content, path=path)
+    document = xml.XmlText(content, path=path)
     units = list(_units(document))
     source, target = _pair(document, units, languages, path=path)
     for unit in units:
         first, second = unit.of(source), unit.of(target)
         if first is not None and second is not None:
-            texts = (" ".join(plain_text(v.content, role).split()) for v in (first, second))
+            texts = (" ".join(xml.plain_text(v.content, role).split()) for v in (first, second))
             yield (first.start.line, *texts)  # type: ignore[misc]
 
 
-def role(event: Event) -> Role:
+def role(event: xml.Event) -> xml.Role:
     """Return the role of a tag inside a segment."""
     number = event.attributes.get("i", "")
     if event.local == "bpt":
@@ -94,13 +86,13 @@ def role(event: Event) -> Role:
     return ("element", "") if event.local == "hi" else ("alone", "")
 
 
-def _opened(document: XmlText, start: Event) -> str:
+def _opened(document: xml.XmlText, start: xml.Event) -> str:
     """Return a start tag as written, without the slash of an empty element."""
     raw = document.raw(start.start, start.end)
     return f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw
 
 
-def _units(document: XmlText) -> Iterator[Unit]:
+def _units(document: xml.XmlText) -> Iterator[Unit]:
     variants: list[Variant] = []
     language = ""
     events = document.events
@@ -110,14 +102,14 @@ def _units(document: XmlText) -> Iterator[Unit]:
         elif event.kind == "start" and event.local == "tuv":
             language = event.attributes.get("xml:lang", event.attributes.get("lang", ""))
         elif event.kind == "start" and event.local == "seg":
-            last = inner(events, index)
+            last = xml.inner(events, index)
             variants.append(Variant(language, event, events[index + 1 : last], events[last]))
         elif event.kind == "end" and event.local == "tu":
             yield Unit(variants, event)
 
 
 def _pair(
-    document: XmlText, units: list[Unit], languages: Languages, *, path: Path
+    document: xml.XmlText, units: list[Unit], languages: Languages, *, path: Path
 ) -> tuple[str, str]:
     """Return the two languages: those given, or those of the memory."""
     found = list(dict.fromkeys(v.language for unit in units for v in unit.variants))

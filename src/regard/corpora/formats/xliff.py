@@ -8,16 +8,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from regard.base.errors import DataError
+from regard.corpora.formats import xml_events as xml
 from regard.corpora.formats.document import Document, Languages, Segment
-from regard.corpora.formats.xml_events import (
-    Event,
-    Role,
-    XmlSlice,
-    XmlText,
-    content_parts,
-    inner,
-    plain_text,
-)
 
 UNITS = ("trans-unit", "segment")
 # Tags of both versions that hold text; tags that open or close, by the attributes that pair them.
@@ -32,17 +24,17 @@ class Unit:
 
     line: int
     source_name: str
-    source: list[Event]
-    target: list[Event] | None
-    target_start: Event | None
-    target_end: Event | None
+    source: list[xml.Event]
+    target: list[xml.Event] | None
+    target_start: xml.Event | None
+    target_end: xml.Event | None
     place: int
     wanted: bool
 
 
 def read_xliff(content: str, path: Path, languages: Languages) -> Document:
     """Return a document with a segment for each unit without a target."""
-    document = XmlText(content, path=path)
+    document = xml.XmlText(content, path=path)
     parts: list[str | Segment] = []
     place = 0
     root = next(event for event in document.events if event.kind == "start")
@@ -65,9 +57,9 @@ def read_xliff(content: str, path: Path, languages: Languages) -> Document:
         parts.append(f" trgLang={quoteattr(languages.target)}>")
         place = root.end
     for unit in _units(document):
-        if not unit.wanted or (unit.target and plain_text(unit.target, role).strip()):
+        if not unit.wanted or (unit.target and xml.plain_text(unit.target, role).strip()):
             continue
-        translated = content_parts(XmlSlice(document, unit.source), role)
+        translated = xml.content_parts(xml.XmlSlice(document, unit.source), role)
         if not any(isinstance(part, Segment) for part in translated):
             continue
         name = f"{unit.source_name.removesuffix('source')}target"
@@ -85,13 +77,15 @@ def read_xliff(content: str, path: Path, languages: Languages) -> Document:
 
 def xliff_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, source and target of all units that have both."""
-    for unit in _units(XmlText(content, path=path)):
-        sides = [" ".join(plain_text(e, role).split()) for e in (unit.source, unit.target or [])]
+    for unit in _units(xml.XmlText(content, path=path)):
+        sides = [
+            " ".join(xml.plain_text(e, role).split()) for e in (unit.source, unit.target or [])
+        ]
         if all(sides):
             yield unit.line, sides[0], sides[1]
 
 
-def role(event: Event) -> Role:
+def role(event: xml.Event) -> xml.Role:
     """Return the role of a tag inside a source."""
     name, attributes = event.local, event.attributes
     if name in ELEMENTS:
@@ -103,7 +97,7 @@ def role(event: Event) -> Role:
     return "alone", ""
 
 
-def _units(document: XmlText) -> Iterator[Unit]:
+def _units(document: xml.XmlText) -> Iterator[Unit]:
     events = document.events
     wanted = [True]
     for index, event in enumerate(events):
@@ -113,18 +107,18 @@ def _units(document: XmlText) -> Iterator[Unit]:
             continue
         wanted.append(wanted[-1] and event.attributes.get("translate") != "no")
         if event.local in UNITS:
-            unit = _unit(events, index, inner(events, index), wanted[-1])
+            unit = _unit(events, index, xml.inner(events, index), wanted[-1])
             if unit is not None:
                 yield unit
 
 
-def _unit(events: list[Event], first: int, last: int, wanted: bool) -> Unit | None:
+def _unit(events: list[xml.Event], first: int, last: int, wanted: bool) -> Unit | None:
     """Return the unit of these direct children; children of its alternatives are ignored."""
     found: dict[str, tuple[int, int]] = {}
     index = first + 1
     while index < last:
         if events[index].kind == "start":
-            end = inner(events, index)
+            end = xml.inner(events, index)
             found.setdefault(events[index].local, (index, end))
             index = end
         index += 1

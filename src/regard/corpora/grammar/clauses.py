@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from regard.corpora.grammar.choices import (
-    LIVING,
-    PERSON,
-    Bounds,
-    RandomStream,
-    Selection,
-    Style,
-    possible,
-    share,
-)
+from regard.corpora.grammar import choices, tree
 from regard.corpora.grammar.lexicon import Noun, Verb, clause_verbs
 from regard.corpora.grammar.phrases import (
     LIGHT,
@@ -25,17 +16,6 @@ from regard.corpora.grammar.phrases import (
     draw_plan,
     phrase_options,
 )
-from regard.corpora.grammar.tree import (
-    Clause,
-    Coordination,
-    Nominal,
-    NounPhrase,
-    Preposition,
-    Pronoun,
-    PronounWord,
-    RelativePronoun,
-    Tense,
-)
 
 SHORTEST_RELATIVE, LONGEST_RELATIVE = 3, 11
 HEAVY = LIGHT + LONGEST_RELATIVE
@@ -45,17 +25,17 @@ LONGEST_CLAUSE = 18
 """Words that a clause can always fill, even in the simple style."""
 
 
-SUBJECTS: tuple[PronounWord, ...] = ("I", "we", "he", "she")
-SUBJECTS_WITH_THEY: tuple[PronounWord, ...] = (*SUBJECTS, "they", "they")
+SUBJECTS: tuple[tree.PronounWord, ...] = ("I", "we", "he", "she")
+SUBJECTS_WITH_THEY: tuple[tree.PronounWord, ...] = (*SUBJECTS, "they", "they")
 # Not "her" and "it": English "her" is also a possessive, and "it" needs a noun to stand for.
-OBJECTS: tuple[PronounWord, ...] = ("I", "we", "he", "they")
-OBJECTS_OF_FIRST: tuple[PronounWord, ...] = ("he", "they")
+OBJECTS: tuple[tree.PronounWord, ...] = ("I", "we", "he", "they")
+OBJECTS_OF_FIRST: tuple[tree.PronounWord, ...] = ("he", "they")
 
 
 class Gap(NamedTuple):
     """What a relative clause describes, and the part it plays there."""
 
-    pronoun: RelativePronoun
+    pronoun: tree.RelativePronoun
     role: Literal["subject", "object"]
 
 
@@ -91,11 +71,11 @@ INNER = Position()
 class Layout(NamedTuple):
     """The parts of a clause and how many words each may have."""
 
-    subject: Bounds
-    object: Bounds | None
-    phrases: list[tuple[Preposition, ...]]
+    subject: choices.Bounds
+    object: choices.Bounds | None
+    phrases: list[tuple[tree.Preposition, ...]]
 
-    def bounds(self) -> list[Bounds]:
+    def bounds(self) -> list[choices.Bounds]:
         """Return the bounds in the order subject, object, phrases."""
         parts = [self.subject] if self.object is None else [self.subject, self.object]
         return parts + [(SHORTEST_PHRASE, LONGEST_PHRASE)] * len(self.phrases)
@@ -104,13 +84,15 @@ class Layout(NamedTuple):
 class Clauses:
     """A sampler of clauses; `words` is always their number of English words."""
 
-    def __init__(self, selection: Selection, stream: RandomStream, style: Style):
+    def __init__(
+        self, selection: choices.Selection, stream: choices.RandomStream, style: choices.Style
+    ):
         self._selection = selection
         self._stream = stream
         self._style = style
         self._noun_phrases = NounPhrases(selection, stream, style)
 
-    def clause(self, words: int, tense: Tense, position: Position = INNER) -> Clause:
+    def clause(self, words: int, tense: tree.Tense, position: Position = INNER) -> tree.Clause:
         """Return a clause of 3 to `LONGEST_CLAUSE` words."""
         stream = self._stream
         if position.content and words >= 7 and self._style.contents and stream.chance(18):
@@ -119,7 +101,7 @@ class Clauses:
             return self._copula(words, tense, affirmative=position.affirmative)
         return self.action(words, tense, position)
 
-    def action(self, words: int, tense: Tense, position: Position = INNER) -> Clause:
+    def action(self, words: int, tense: tree.Tense, position: Position = INNER) -> tree.Clause:
         """Return a clause with a full verb."""
         selection, stream = self._selection, self._stream
         while True:
@@ -129,38 +111,38 @@ class Clauses:
             if clause is not None:
                 return clause
 
-    def host(self, words: int, tense: Tense, position: Position) -> Clause:
+    def host(self, words: int, tense: tree.Tense, position: Position) -> tree.Clause:
         """Return a clause of 4 words or more about things that "it" can stand for."""
         while True:
             clause = self._act(self._stream.choose(self._selection.hosts), words, tense, position)
             if clause is not None:
                 return clause
 
-    def _saying(self, words: int, tense: Tense) -> Clause:
+    def _saying(self, words: int, tense: tree.Tense) -> tree.Clause:
         """Return "someone thinks that" and a clause."""
         subject = self._stream.between(1, min(LIGHT, words - 5))
-        return Clause(
+        return tree.Clause(
             subject=self._sayer(subject),
             verb=self._stream.choose(clause_verbs()),
             tense=tense,
             content=self.clause(words - subject - 2, tense),
         )
 
-    def _sayer(self, words: int) -> NounPhrase | Pronoun:
+    def _sayer(self, words: int) -> tree.NounPhrase | tree.Pronoun:
         """Return a person who thinks or says something."""
         if words == 1 and self._stream.chance(65):
-            return Pronoun(self._stream.choose(SUBJECTS))
-        nouns = self._selection.nouns(PERSON)
+            return tree.Pronoun(self._stream.choose(SUBJECTS))
+        nouns = self._selection.nouns(choices.PERSON)
         return self._noun_phrases.light(nouns, words, self._style.determiners)
 
     def _copula(
         self,
         words: int,
-        tense: Tense,
+        tense: tree.Tense,
         *,
-        gap: RelativePronoun | None = None,
+        gap: tree.RelativePronoun | None = None,
         affirmative: bool = False,
-    ) -> Clause:
+    ) -> tree.Clause:
         """Return "someone is tired", with "not" and a degree where there is room."""
         stream = self._stream
         longest = min(3 if affirmative else 4, words - 1)
@@ -174,16 +156,18 @@ class Clauses:
         else:
             subject, kind = gap, gap.noun.kind
         description = self._noun_phrases.description(kind, degree=degree, predicate=True)
-        return Clause(subject=subject, tense=tense, predicate=description, negated=negated)
+        return tree.Clause(subject=subject, tense=tense, predicate=description, negated=negated)
 
-    def _described(self, words: int) -> tuple[Nominal, str]:
+    def _described(self, words: int) -> tuple[tree.Nominal, str]:
         """Return a subject of any kind, and its kind."""
         if words == 1 and self._style.pronouns and self._stream.chance(50):
-            return Pronoun(self._stream.choose(SUBJECTS)), "person"
+            return tree.Pronoun(self._stream.choose(SUBJECTS)), "person"
         phrase = self._noun_phrases.light(self._selection.all_nouns, words, self._style.determiners)
         return phrase, phrase.noun.kind
 
-    def _act(self, verb: Verb, words: int, tense: Tense, position: Position) -> Clause | None:
+    def _act(
+        self, verb: Verb, words: int, tense: tree.Tense, position: Position
+    ) -> tree.Clause | None:
         """Return a clause with this verb, or None if it cannot have this number of words."""
         parts = 2 if verb.objects else 1
         gap = position.gap
@@ -200,10 +184,10 @@ class Clauses:
             tense=tense,
             timed=position.timed,
             affirmative=position.affirmative,
-            living=acting <= LIVING,
+            living=acting <= choices.LIVING,
             relative=gap is not None,
         )
-        layout = self._layout(verb, plan, position, living=acting <= LIVING)
+        layout = self._layout(verb, plan, position, living=acting <= choices.LIVING)
         return self._fill(verb, plan, layout, tense, position) if layout is not None else None
 
     def _layout(self, verb: Verb, plan: Plan, position: Position, *, living: bool) -> Layout | None:
@@ -229,28 +213,28 @@ class Clauses:
                 thing, options, phrases = (1, HEAVY), [], []
         longest = (1, HEAVY) if long_subject else subject
         layout = Layout(longest if stream.chance(25) else subject, thing, phrases)
-        if possible(plan.words, layout.bounds()):
+        if choices.possible(plan.words, layout.bounds()):
             return layout
         fuller = Layout(longest, thing, options)
-        if possible(plan.words, fuller.bounds()):
+        if choices.possible(plan.words, fuller.bounds()):
             return fuller
         barer = Layout(longest, thing, [])
-        return barer if possible(plan.words, barer.bounds()) else None
+        return barer if choices.possible(plan.words, barer.bounds()) else None
 
     def _fill(
-        self, verb: Verb, plan: Plan, layout: Layout, tense: Tense, position: Position
-    ) -> Clause:
+        self, verb: Verb, plan: Plan, layout: Layout, tense: tree.Tense, position: Position
+    ) -> tree.Clause:
         """Draw the nouns of a clause into its layout."""
         stream = self._stream
-        shares = share(stream, plan.words, layout.bounds())
+        shares = choices.share(stream, plan.words, layout.bounds())
         chosen = [stream.choose(prepositions) for prepositions in layout.phrases]
         sizes = shares[len(shares) - len(chosen) :]
         phrases = tuple(
             self._noun_phrases.phrase(preposition, size)
             for preposition, size in zip(chosen, sizes, strict=True)
         )
-        subject: Nominal
-        thing: Nominal | None = None
+        subject: tree.Nominal
+        thing: tree.Nominal | None = None
         gap = position.gap
         if gap is not None and gap.role == "subject":
             subject = gap.pronoun
@@ -261,7 +245,7 @@ class Clauses:
             thing = gap.pronoun
         elif verb.objects:
             thing = self._object(shares[1], verb, subject, plan, tense, position)
-        return Clause(
+        return tree.Clause(
             subject=subject,
             verb=verb,
             object=thing,
@@ -281,15 +265,15 @@ class Clauses:
         words: int,
         verb: Verb,
         plan: Plan,
-        tense: Tense,
+        tense: tree.Tense,
         position: Position,
         *,
         placed: bool,
-    ) -> NounPhrase | Pronoun | Coordination:
+    ) -> tree.NounPhrase | tree.Pronoun | tree.Coordination:
         """Return who or what acts; `placed` allows "the man in the garden"."""
         stream, style = self._stream, self._style
         if words == 1 and "person" in verb.subjects and style.pronouns and stream.chance(65):
-            return Pronoun(stream.choose(SUBJECTS_WITH_THEY if position.they else SUBJECTS))
+            return tree.Pronoun(stream.choose(SUBJECTS_WITH_THEY if position.they else SUBJECTS))
         nouns = self._selection.nouns(verb.subjects)
         if words <= LIGHT:
             determiners = style.determiners if plan.negated else style.subject_determiners
@@ -304,24 +288,24 @@ class Clauses:
         self,
         words: int,
         verb: Verb,
-        subject: Nominal,
+        subject: tree.Nominal,
         plan: Plan,
-        tense: Tense,
+        tense: tree.Tense,
         position: Position,
-    ) -> NounPhrase | Pronoun | Coordination:
+    ) -> tree.NounPhrase | tree.Pronoun | tree.Coordination:
         """Return what the verb is done to; a negated one has no numeral ("not three dogs")."""
         stream, style = self._stream, self._style
         # "gestern sah ihn der Mann", "gestern sah der Mann ihn": neither order is the only one.
-        either = (position.inverted or plan.fronted) and not isinstance(subject, Pronoun)
+        either = (position.inverted or plan.fronted) and not isinstance(subject, tree.Pronoun)
         pronouns = style.pronouns and "person" in verb.objects and not either
         if words == 1 and pronouns and stream.chance(50):
-            first = isinstance(subject, Pronoun) and subject.word in ("I", "we")
-            return Pronoun(stream.choose(OBJECTS_OF_FIRST if first else OBJECTS))
+            first = isinstance(subject, tree.Pronoun) and subject.word in ("I", "we")
+            return tree.Pronoun(stream.choose(OBJECTS_OF_FIRST if first else OBJECTS))
         nouns = self._selection.nouns(verb.objects)
         if words <= LIGHT:
             counted = not plan.negated
             phrase = self._noun_phrases.light(nouns, words, style.determiners, counted=counted)
-            if isinstance(subject, NounPhrase) and phrase.noun is subject.noun:
+            if isinstance(subject, tree.NounPhrase) and phrase.noun is subject.noun:
                 # "The dog sees the dog" is rarely meant; a second draw makes it rare.
                 phrase = self._noun_phrases.light(nouns, words, style.determiners, counted=counted)
             return phrase
@@ -329,20 +313,24 @@ class Clauses:
             return self._noun_phrases.joined(nouns, words)
         return self._with_relative(nouns, words, tense)
 
-    def _with_relative(self, nouns: tuple[Noun, ...], words: int, tense: Tense) -> NounPhrase:
+    def _with_relative(
+        self, nouns: tuple[Noun, ...], words: int, tense: tree.Tense
+    ) -> tree.NounPhrase:
         """Return a noun phrase with a relative clause, of 5 words or more."""
         longest = min(LONGEST_RELATIVE, words - 2)
         relative = self._stream.between(max(SHORTEST_RELATIVE, words - LIGHT), longest)
         head = self._noun_phrases.light(nouns, words - relative, ("the", "the", "a", ""))
-        return NounPhrase(
+        return tree.NounPhrase(
             head.noun,
             head.plural,
             head.determiner,
             head.description,
-            relative=self._relative(RelativePronoun(head.noun, head.plural), relative, tense),
+            relative=self._relative(tree.RelativePronoun(head.noun, head.plural), relative, tense),
         )
 
-    def _relative(self, pronoun: RelativePronoun, words: int, tense: Tense) -> Clause:
+    def _relative(
+        self, pronoun: tree.RelativePronoun, words: int, tense: tree.Tense
+    ) -> tree.Clause:
         """Return a relative clause of `SHORTEST_RELATIVE` to `LONGEST_RELATIVE` words."""
         stream = self._stream
         kind = pronoun.noun.kind

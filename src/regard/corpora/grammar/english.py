@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from regard.corpora.grammar import tree
 from regard.corpora.grammar.lexicon import Verb
-from regard.corpora.grammar.tree import (
-    Clause,
-    Coordination,
-    Description,
-    Modal,
-    Nominal,
-    NounPhrase,
-    PrepositionalPhrase,
-    Pronoun,
-    RelativePronoun,
-    Sentence,
-    Subordinate,
-    Tense,
-    Token,
-    words,
-)
 
 OBJECT_PRONOUNS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "they": "them"}
-MODALS: dict[tuple[Modal, Tense], str] = {
+MODALS: dict[tuple[tree.Modal, tree.Tense], str] = {
     ("can", "present"): "can",
     ("must", "present"): "must",
     ("should", "present"): "should",
@@ -34,33 +19,33 @@ CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one")
 Agreement = Literal["I", "singular", "plural"]
 
 
-def realise(sentence: Sentence) -> list[Token]:
+def realise(sentence: tree.Sentence) -> list[tree.Token]:
     """Return the words of a sentence."""
-    tokens: list[Token] = []
+    tokens: list[tree.Token] = []
     if sentence.fronted is not None:
         tokens += _subordinate(sentence.fronted)
-        tokens.append(Token(",", ((sentence.fronted, "close"),)))
+        tokens.append(tree.Token(",", ((sentence.fronted, "close"),)))
     for index, clause in enumerate(sentence.clauses):
         if index:
             joint = sentence.joints[index - 1]
-            tokens.append(Token(joint, ((sentence, f"joint {index - 1}"),)))
+            tokens.append(tree.Token(joint, ((sentence, f"joint {index - 1}"),)))
         tokens += _clause(clause)
     for subordinate in sentence.subordinates:
         tokens += _subordinate(subordinate)
     return tokens
 
 
-def _subordinate(subordinate: Subordinate) -> list[Token]:
-    conjunction = Token(subordinate.conjunction, ((subordinate, "conjunction"),))
+def _subordinate(subordinate: tree.Subordinate) -> list[tree.Token]:
+    conjunction = tree.Token(subordinate.conjunction, ((subordinate, "conjunction"),))
     return [conjunction, *_clause(subordinate.clause)]
 
 
-def _clause(clause: Clause) -> list[Token]:
+def _clause(clause: tree.Clause) -> list[tree.Token]:
     """Return [time] [object pronoun] subject verb object manner place phrases time that-clause."""
-    tokens: list[Token] = []
+    tokens: list[tree.Token] = []
     if clause.fronted is not None:
-        tokens += words(clause.fronted.english, (clause, "fronted"))
-    moved = isinstance(clause.object, RelativePronoun)
+        tokens += tree.words(clause.fronted.english, (clause, "fronted"))
+    moved = isinstance(clause.object, tree.RelativePronoun)
     if clause.object is not None and moved:
         tokens += _nominal(clause.object, subject=False)
     tokens += _nominal(clause.subject, subject=True)
@@ -70,108 +55,108 @@ def _clause(clause: Clause) -> list[Token]:
     if clause.predicate is not None:
         tokens += _description(clause.predicate)
     if clause.manner is not None:
-        tokens += words(clause.manner.english, (clause, "manner"))
+        tokens += tree.words(clause.manner.english, (clause, "manner"))
     if clause.place is not None:
-        tokens += words(clause.place.english, (clause, "place"))
+        tokens += tree.words(clause.place.english, (clause, "place"))
     for phrase in clause.phrases:
         tokens += _prepositional(phrase)
     if clause.time is not None:
-        tokens += words(clause.time.english, (clause, "time"))
+        tokens += tree.words(clause.time.english, (clause, "time"))
     if clause.content is not None:
-        tokens.append(Token("that", ((clause, "that"),)))
+        tokens.append(tree.Token("that", ((clause, "that"),)))
         tokens += _clause(clause.content)
     return tokens
 
 
-def _verbs(clause: Clause) -> list[Token]:
+def _verbs(clause: tree.Clause) -> list[tree.Token]:
     """Return the finite verb with "do", "not", the frequency adverb and "to"."""
     agreement = _agreement(clause.subject)
     finite = (clause, "finite")
     base = clause.verb.english if clause.verb is not None else "be"
-    rest: list[Token] = []
+    rest: list[tree.Token] = []
     if clause.modal == "want":
-        to = Token("to", ())
-        rest = [to, *words(base, (clause, "verb"))]
+        to = tree.Token("to", ())
+        rest = [to, *tree.words(base, (clause, "verb"))]
         if clause.negated:
-            head = [Token(_do(clause.tense, agreement), (finite,))]
-            rest = [Token("want", (finite,)), *rest]
+            head = [tree.Token(_do(clause.tense, agreement), (finite,))]
+            rest = [tree.Token("want", (finite,)), *rest]
         else:
-            head = [Token(_want(clause.tense, agreement), (finite,))]
+            head = [tree.Token(_want(clause.tense, agreement), (finite,))]
     elif clause.modal is not None:
-        head = [Token(MODALS[clause.modal, clause.tense], (finite,))]
-        rest = words(base, (clause, "verb"))
+        head = [tree.Token(MODALS[clause.modal, clause.tense], (finite,))]
+        rest = tree.words(base, (clause, "verb"))
     elif clause.verb is None:
-        head = [Token(_be(clause.tense, agreement), (finite, (clause, "verb")))]
+        head = [tree.Token(_be(clause.tense, agreement), (finite, (clause, "verb")))]
     elif clause.negated:
-        head = [Token(_do(clause.tense, agreement), (finite,))]
-        rest = words(base, finite, (clause, "verb"))
+        head = [tree.Token(_do(clause.tense, agreement), (finite,))]
+        rest = tree.words(base, finite, (clause, "verb"))
     else:
         head = []
-        rest = words(_finite(clause.verb, clause.tense, agreement), finite, (clause, "verb"))
+        rest = tree.words(_finite(clause.verb, clause.tense, agreement), finite, (clause, "verb"))
     if clause.negated:
-        head.append(Token("not", ((clause, "not"),)))
+        head.append(tree.Token("not", ((clause, "not"),)))
     if clause.frequency is not None:
-        head += words(clause.frequency.english, (clause, "frequency"))
+        head += tree.words(clause.frequency.english, (clause, "frequency"))
     return head + rest
 
 
-def _finite(verb: Verb, tense: Tense, agreement: Agreement) -> str:
+def _finite(verb: Verb, tense: tree.Tense, agreement: Agreement) -> str:
     if tense == "past":
         return verb.english_past
     return verb.english_third if agreement == "singular" else verb.english
 
 
-def _do(tense: Tense, agreement: Agreement) -> str:
+def _do(tense: tree.Tense, agreement: Agreement) -> str:
     if tense == "past":
         return "did"
     return "does" if agreement == "singular" else "do"
 
 
-def _want(tense: Tense, agreement: Agreement) -> str:
+def _want(tense: tree.Tense, agreement: Agreement) -> str:
     if tense == "past":
         return "wanted"
     return "wants" if agreement == "singular" else "want"
 
 
-def _be(tense: Tense, agreement: Agreement) -> str:
+def _be(tense: tree.Tense, agreement: Agreement) -> str:
     if tense == "past":
         return "were" if agreement == "plural" else "was"
     return {"I": "am", "singular": "is", "plural": "are"}[agreement]
 
 
-def _agreement(subject: Nominal) -> Agreement:
-    if isinstance(subject, Pronoun) and subject.word == "I":
+def _agreement(subject: tree.Nominal) -> Agreement:
+    if isinstance(subject, tree.Pronoun) and subject.word == "I":
         return "I"
     return "plural" if subject.plural else "singular"
 
 
-def _nominal(nominal: Nominal, *, subject: bool) -> list[Token]:
-    if isinstance(nominal, NounPhrase):
+def _nominal(nominal: tree.Nominal, *, subject: bool) -> list[tree.Token]:
+    if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal)
-    if isinstance(nominal, Pronoun):
+    if isinstance(nominal, tree.Pronoun):
         word = nominal.word if subject else OBJECT_PRONOUNS[nominal.word]
-        return [Token(word, ((nominal, "pronoun"),))]
-    if isinstance(nominal, RelativePronoun):
+        return [tree.Token(word, ((nominal, "pronoun"),))]
+    if isinstance(nominal, tree.RelativePronoun):
         person = "who" if subject else "whom"
         word = person if nominal.noun.kind == "person" else "that"
-        return [Token(word, ((nominal, "pronoun"),))]
+        return [tree.Token(word, ((nominal, "pronoun"),))]
     return _coordination(nominal)
 
 
-def _coordination(nominal: Coordination) -> list[Token]:
-    joint = Token("and", ((nominal, "and"),))
+def _coordination(nominal: tree.Coordination) -> list[tree.Token]:
+    joint = tree.Token("and", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first), joint, *_noun_phrase(nominal.second)]
 
 
-def _noun_phrase(phrase: NounPhrase) -> list[Token]:
-    tokens: list[Token] = []
+def _noun_phrase(phrase: tree.NounPhrase) -> list[tree.Token]:
+    tokens: list[tree.Token] = []
     if phrase.description is not None:
         tokens += _description(phrase.description)
     noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
-    tokens += words(noun, (phrase, "noun"))
+    tokens += tree.words(noun, (phrase, "noun"))
     if phrase.determiner:
         determiner = _determiner(phrase, following=tokens[0].text)
-        tokens.insert(0, Token(determiner, ((phrase, "determiner"),)))
+        tokens.insert(0, tree.Token(determiner, ((phrase, "determiner"),)))
     if phrase.place is not None:
         tokens += _prepositional(phrase.place)
     if phrase.relative is not None:
@@ -179,7 +164,7 @@ def _noun_phrase(phrase: NounPhrase) -> list[Token]:
     return tokens
 
 
-def _determiner(phrase: NounPhrase, *, following: str) -> str:
+def _determiner(phrase: tree.NounPhrase, *, following: str) -> str:
     if phrase.determiner == "a":
         return indefinite_article(following)
     if phrase.determiner == "this" and phrase.plural:
@@ -193,13 +178,13 @@ def indefinite_article(following: str) -> str:
     return "an" if vowel or following.startswith(SILENT_H) else "a"
 
 
-def _description(description: Description) -> list[Token]:
-    adjective = words(description.adjective.english, (description, "adjective"))
+def _description(description: tree.Description) -> list[tree.Token]:
+    adjective = tree.words(description.adjective.english, (description, "adjective"))
     if description.degree:
-        return [Token(description.degree, ((description, "degree"),)), *adjective]
+        return [tree.Token(description.degree, ((description, "degree"),)), *adjective]
     return adjective
 
 
-def _prepositional(phrase: PrepositionalPhrase) -> list[Token]:
-    preposition = Token(phrase.preposition, ((phrase, "preposition"),))
+def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.Token]:
+    preposition = tree.Token(phrase.preposition, ((phrase, "preposition"),))
     return [preposition, *_noun_phrase(phrase.complement)]

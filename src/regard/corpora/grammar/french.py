@@ -10,49 +10,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from regard.corpora.grammar.french_forms import (
-    BE,
-    CONJUNCTIONS,
-    DEGREES,
-    DIRECTIONAL,
-    ENCLOSING,
-    HAVE,
-    MODALS,
-    PREPOSITIONS,
-    WANTED,
-    WAS,
-    Agreement,
-    Person,
-    adjective_form,
-    determiner_form,
-    imperfect_form,
-    is_state,
-    joined,
-    noun_agreement,
-    noun_form,
-    object_form,
-    participle_form,
-    present_form,
-    subject_form,
-)
+from regard.corpora.grammar import french_forms as forms
+from regard.corpora.grammar import tree
 from regard.corpora.grammar.lexicon import Verb
-from regard.corpora.grammar.tree import (
-    Clause,
-    Coordination,
-    Description,
-    Language,
-    Modal,
-    Nominal,
-    NounPhrase,
-    PrepositionalPhrase,
-    Pronoun,
-    RelativePronoun,
-    Sentence,
-    Subordinate,
-    Tense,
-    Token,
-    words,
-)
 
 Frame: TypeAlias = Literal["plain", "background", "condition"]
 """What a clause stands under: nothing that matters, "while" or "that", or "if"."""
@@ -62,103 +22,107 @@ Reading: TypeAlias = Literal["generic", "some", "denied", "bare"]
 """How an indefinite is meant: all ("les"), some ("des"), none ("pas de"), or without article."""
 
 
-def realise(sentence: Sentence) -> list[Token]:
+def realise(sentence: tree.Sentence) -> list[tree.Token]:
     """Return the words of a sentence."""
-    tokens: list[Token] = []
+    tokens: list[tree.Token] = []
     if sentence.fronted is not None:
         tokens += _subordinate(sentence.fronted)
-        tokens.append(Token(",", ((sentence.fronted, "close"),)))
+        tokens.append(tree.Token(",", ((sentence.fronted, "close"),)))
     for index, clause in enumerate(sentence.clauses):
         if index:
             cause = (sentence, f"joint {index - 1}")
             but = sentence.joints[index - 1] == "but"
-            tokens += words(", mais" if but else "et", cause)
+            tokens += tree.words(", mais" if but else "et", cause)
         tokens += _clause(clause)
     for subordinate in sentence.subordinates:
         tokens += _subordinate(subordinate)
     return _join(tokens)
 
 
-def _join(tokens: list[Token]) -> list[Token]:
+def _join(tokens: list[tree.Token]) -> list[tree.Token]:
     """Elide and contract neighbours; a joined word has the causes of both.
 
     From the right, because "de le animal" is "de l'animal" and not "du animal".
     """
-    merged: list[Token] = []
+    merged: list[tree.Token] = []
     for token in reversed(tokens):
-        text = joined(token.text, merged[-1].text) if merged else None
+        text = forms.joined(token.text, merged[-1].text) if merged else None
         if text is None:
             merged.append(token)
         else:
-            merged[-1] = Token(text, token.causes + merged[-1].causes)
+            merged[-1] = tree.Token(text, token.causes + merged[-1].causes)
     return merged[::-1]
 
 
-def _subordinate(subordinate: Subordinate) -> list[Token]:
-    conjunction = CONJUNCTIONS[subordinate.conjunction]
-    tokens = words(conjunction, (subordinate, "conjunction"))
+def _subordinate(subordinate: tree.Subordinate) -> list[tree.Token]:
+    conjunction = forms.CONJUNCTIONS[subordinate.conjunction]
+    tokens = tree.words(conjunction, (subordinate, "conjunction"))
     return tokens + _clause(subordinate.clause, FRAMES.get(subordinate.conjunction, "plain"))
 
 
-def _clause(clause: Clause, frame: Frame = "plain") -> list[Token]:
+def _clause(clause: tree.Clause, frame: Frame = "plain") -> list[tree.Token]:
     """Return [time] [que] subject verbs manner object place phrases time that-clause."""
-    tokens: list[Token] = []
+    tokens: list[tree.Token] = []
     if clause.fronted is not None:
-        tokens += words(clause.fronted.french, (clause, "fronted"))
-    if isinstance(clause.object, RelativePronoun):
-        tokens.append(Token("que", ((clause.object, "pronoun"),)))
+        tokens += tree.words(clause.fronted.french, (clause, "fronted"))
+    if isinstance(clause.object, tree.RelativePronoun):
+        tokens.append(tree.Token("que", ((clause.object, "pronoun"),)))
     tokens += _subject(clause)
     tokens += _verbs(clause, frame)
     if clause.predicate is not None:
         tokens += _description(clause.predicate, _agreement(clause.subject))
     if clause.manner is not None:
-        tokens += words(clause.manner.french, (clause, "manner"))
-    if isinstance(clause.object, NounPhrase | Coordination):
+        tokens += tree.words(clause.manner.french, (clause, "manner"))
+    if isinstance(clause.object, tree.NounPhrase | tree.Coordination):
         tokens += _nominal(clause.object, _object_reading(clause))
     if clause.place is not None:
-        tokens += words(clause.place.french, (clause, "place"))
+        tokens += tree.words(clause.place.french, (clause, "place"))
     for phrase in clause.phrases:
         tokens += _prepositional(phrase, clause.verb)
     if clause.time is not None:
-        tokens += words(clause.time.french, (clause, "time"))
+        tokens += tree.words(clause.time.french, (clause, "time"))
     if clause.content is not None:
-        tokens.append(Token("que", ((clause, "that"),)))
+        tokens.append(tree.Token("que", ((clause, "that"),)))
         tokens += _clause(clause.content, "background")
     return tokens
 
 
-def _subject(clause: Clause) -> list[Token]:
+def _subject(clause: tree.Clause) -> list[tree.Token]:
     subject = clause.subject
-    if isinstance(subject, RelativePronoun):
-        return [Token("qui", ((subject, "pronoun"),))]
-    if isinstance(subject, Pronoun):
-        return [Token(subject_form(subject.word, _agreement(subject)), ((subject, "pronoun"),))]
+    if isinstance(subject, tree.RelativePronoun):
+        return [tree.Token("qui", ((subject, "pronoun"),))]
+    if isinstance(subject, tree.Pronoun):
+        return [
+            tree.Token(
+                forms.subject_form(subject.word, _agreement(subject)), ((subject, "pronoun"),)
+            )
+        ]
     return _nominal(subject, _subject_reading(clause))
 
 
-def _subject_reading(clause: Clause) -> Reading:
+def _subject_reading(clause: tree.Clause) -> Reading:
     """Return how a bare plural subject is meant: an event happens to some, a habit is of all."""
     dated = clause.fronted is not None or clause.time is not None
-    event = not is_state(clause.verb) and (clause.tense == "past" or dated)
+    event = not forms.is_state(clause.verb) and (clause.tense == "past" or dated)
     return "some" if event else "generic"
 
 
-def _object_reading(clause: Clause) -> Reading:
+def _object_reading(clause: tree.Clause) -> Reading:
     """Return how an indefinite object is meant: one likes all of a kind, and sees some or none."""
     if clause.verb is not None and clause.verb.french_generic:
         return "generic"
     return "denied" if clause.negated else "some"
 
 
-def _verbs(clause: Clause, frame: Frame) -> list[Token]:
+def _verbs(clause: tree.Clause, frame: Frame) -> list[tree.Token]:
     """Return the verbs with what stands around them: ne, object pronoun, pas, frequency."""
     finite, rest = _finite(clause, frame)
-    pronoun: list[Token] = []
-    if isinstance(clause.object, Pronoun):
-        form = object_form(clause.object.word, _agreement(clause.object))
-        pronoun = [Token(form, ((clause.object, "pronoun"),))]
+    pronoun: list[tree.Token] = []
+    if isinstance(clause.object, tree.Pronoun):
+        form = forms.object_form(clause.object.word, _agreement(clause.object))
+        pronoun = [tree.Token(form, ((clause.object, "pronoun"),))]
     frequency = (
-        words(clause.frequency.french, (clause, "frequency"))
+        tree.words(clause.frequency.french, (clause, "frequency"))
         if clause.frequency is not None
         else []
     )
@@ -171,10 +135,10 @@ def _verbs(clause: Clause, frame: Frame) -> list[Token]:
     if not clause.negated:
         return [*head, *frequency, *rest]
     cause = (clause, "not")
-    return [Token("ne", (cause,)), *head, Token("pas", (cause,)), *frequency, *rest]
+    return [tree.Token("ne", (cause,)), *head, tree.Token("pas", (cause,)), *frequency, *rest]
 
 
-def _finite(clause: Clause, frame: Frame) -> tuple[Token, list[Token]]:
+def _finite(clause: tree.Clause, frame: Frame) -> tuple[tree.Token, list[tree.Token]]:
     """Return the finite verb, and the infinitive or participle that goes with it."""
     person = _person(clause.subject)
     finite, full = (clause, "finite"), (clause, "verb")
@@ -182,67 +146,67 @@ def _finite(clause: Clause, frame: Frame) -> tuple[Token, list[Token]]:
     past = clause.tense == "past"
     if clause.modal is not None:
         infinitive = verb.french if verb is not None else "être"
-        modal = Token(_modal(clause.modal, clause.tense, frame, person), (finite,))
-        return modal, [Token(infinitive, (full,))]
+        modal = tree.Token(_modal(clause.modal, clause.tense, frame, person), (finite,))
+        return modal, [tree.Token(infinitive, (full,))]
     if verb is None:
-        return Token((WAS if past else BE)[person], (finite,)), []
+        return tree.Token((forms.WAS if past else forms.BE)[person], (finite,)), []
     if not past:
-        return Token(present_form(verb, person), (finite,)), []
-    if frame == "background" or is_state(verb):
-        return Token(imperfect_form(verb, person), (finite,)), []
-    auxiliary = BE if verb.french_auxiliary == "être" else HAVE
-    participle = participle_form(verb, _participle_agreement(clause, verb))
-    return Token(auxiliary[person], (finite,)), [Token(participle, (full,))]
+        return tree.Token(forms.present_form(verb, person), (finite,)), []
+    if frame == "background" or forms.is_state(verb):
+        return tree.Token(forms.imperfect_form(verb, person), (finite,)), []
+    auxiliary = forms.BE if verb.french_auxiliary == "être" else forms.HAVE
+    participle = forms.participle_form(verb, _participle_agreement(clause, verb))
+    return tree.Token(auxiliary[person], (finite,)), [tree.Token(participle, (full,))]
 
 
-def _modal(modal: Modal, tense: Tense, frame: Frame, person: Person) -> str:
+def _modal(modal: tree.Modal, tense: tree.Tense, frame: Frame, person: forms.Person) -> str:
     """Return the modal verb; only "want" has a past, and "devrait" may not follow "si"."""
     if tense == "past":
-        return WANTED[person]
+        return forms.WANTED[person]
     if modal == "should" and frame == "condition":
         modal = "must"
-    return MODALS[modal][person]
+    return forms.MODALS[modal][person]
 
 
-def _participle_agreement(clause: Clause, verb: Verb) -> Agreement:
+def _participle_agreement(clause: tree.Clause, verb: Verb) -> forms.Agreement:
     """Return that of the subject after être; after avoir that of an object which came before."""
     if verb.french_auxiliary == "être":
         return _agreement(clause.subject)
-    if isinstance(clause.object, Pronoun | RelativePronoun):
+    if isinstance(clause.object, tree.Pronoun | tree.RelativePronoun):
         return _agreement(clause.object)
-    return Agreement()
+    return forms.Agreement()
 
 
-def _person(subject: Nominal) -> Person:
-    if isinstance(subject, Pronoun) and subject.word in ("I", "we"):
+def _person(subject: tree.Nominal) -> forms.Person:
+    if isinstance(subject, tree.Pronoun) and subject.word in ("I", "we"):
         return "je" if subject.word == "I" else "nous"
     return "ils" if subject.plural else "il"
 
 
-def _agreement(nominal: Nominal) -> Agreement:
+def _agreement(nominal: tree.Nominal) -> forms.Agreement:
     """Return gender and number; one masculine makes a coordination masculine."""
-    if isinstance(nominal, NounPhrase | RelativePronoun):
-        return noun_agreement(nominal.noun, nominal.plural)
-    if isinstance(nominal, Coordination):
+    if isinstance(nominal, tree.NounPhrase | tree.RelativePronoun):
+        return forms.noun_agreement(nominal.noun, nominal.plural)
+    if isinstance(nominal, tree.Coordination):
         both = (nominal.first, nominal.second)
-        return Agreement(all(_agreement(each).feminine for each in both), plural=True)
+        return forms.Agreement(all(_agreement(each).feminine for each in both), plural=True)
     if nominal.antecedent is not None:
-        return noun_agreement(nominal.antecedent.noun, nominal.plural)
-    return Agreement(nominal.word == "she", nominal.plural)
+        return forms.noun_agreement(nominal.antecedent.noun, nominal.plural)
+    return forms.Agreement(nominal.word == "she", nominal.plural)
 
 
-def _nominal(nominal: NounPhrase | Coordination, reading: Reading) -> list[Token]:
-    if isinstance(nominal, NounPhrase):
+def _nominal(nominal: tree.NounPhrase | tree.Coordination, reading: Reading) -> list[tree.Token]:
+    if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal, reading)
-    joint = Token("et", ((nominal, "and"),))
+    joint = tree.Token("et", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first, reading), joint, *_noun_phrase(nominal.second, reading)]
 
 
-def _noun_phrase(phrase: NounPhrase, reading: Reading) -> list[Token]:
+def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.Token]:
     """Return article, adjective before or after, noun, and what describes it further."""
-    agreement = noun_agreement(phrase.noun, phrase.plural)
-    noun = noun_form(phrase.noun, phrase.plural)
-    tokens = [Token(noun, ((phrase, "noun"),))]
+    agreement = forms.noun_agreement(phrase.noun, phrase.plural)
+    noun = forms.noun_form(phrase.noun, phrase.plural)
+    tokens = [tree.Token(noun, ((phrase, "noun"),))]
     description = phrase.description
     before = description is not None and description.adjective.french_before
     if description is not None:
@@ -253,7 +217,7 @@ def _noun_phrase(phrase: NounPhrase, reading: Reading) -> list[Token]:
     article = _article(phrase, reading, before=before, following=tokens[0].text)
     if article:
         role = "determiner" if phrase.determiner else "noun"
-        tokens.insert(0, Token(article, ((phrase, role),)))
+        tokens.insert(0, tree.Token(article, ((phrase, role),)))
     if phrase.place is not None:
         tokens += _prepositional(phrase.place, None)
     if phrase.relative is not None:
@@ -261,7 +225,7 @@ def _noun_phrase(phrase: NounPhrase, reading: Reading) -> list[Token]:
     return tokens
 
 
-def _article(phrase: NounPhrase, reading: Reading, *, before: bool, following: str) -> str:
+def _article(phrase: tree.NounPhrase, reading: Reading, *, before: bool, following: str) -> str:
     """Return the determiner, or the article that a bare plural takes.
 
     "des" is "de" before an adjective ("de grandes maisons") and after "pas" ("pas de maisons").
@@ -269,8 +233,8 @@ def _article(phrase: NounPhrase, reading: Reading, *, before: bool, following: s
     if phrase.indefinite and reading == "denied":
         return "de"
     if phrase.determiner:
-        agreement = noun_agreement(phrase.noun, phrase.plural)
-        return determiner_form(phrase.determiner, agreement, following=following)
+        agreement = forms.noun_agreement(phrase.noun, phrase.plural)
+        return forms.determiner_form(phrase.determiner, agreement, following=following)
     if reading == "bare":
         return ""
     if reading == "generic":
@@ -279,31 +243,31 @@ def _article(phrase: NounPhrase, reading: Reading, *, before: bool, following: s
 
 
 def _description(
-    description: Description, agreement: Agreement, *, following: str = ""
-) -> list[Token]:
-    form = adjective_form(description.adjective, agreement, following=following)
-    adjective = words(form, (description, "adjective"))
+    description: tree.Description, agreement: forms.Agreement, *, following: str = ""
+) -> list[tree.Token]:
+    form = forms.adjective_form(description.adjective, agreement, following=following)
+    adjective = tree.words(form, (description, "adjective"))
     if not description.degree:
         return adjective
-    return [Token(DEGREES[description.degree], ((description, "degree"),)), *adjective]
+    return [tree.Token(forms.DEGREES[description.degree], ((description, "degree"),)), *adjective]
 
 
-def _prepositional(phrase: PrepositionalPhrase, verb: Verb | None) -> list[Token]:
+def _prepositional(phrase: tree.PrepositionalPhrase, verb: Verb | None) -> list[tree.Token]:
     """Return preposition and noun phrase; "sans" and "de" take a bare plural without article."""
     preposition = _preposition(phrase, verb)
     bare = preposition == "sans" or preposition.endswith("de")
-    tokens = words(preposition, (phrase, "preposition"))
+    tokens = tree.words(preposition, (phrase, "preposition"))
     return tokens + _noun_phrase(phrase.complement, "bare" if bare else "some")
 
 
-def _preposition(phrase: PrepositionalPhrase, verb: Verb | None) -> str:
+def _preposition(phrase: tree.PrepositionalPhrase, verb: Verb | None) -> str:
     """Return the preposition that noun and verb ask for."""
     noun = phrase.complement.noun
-    if phrase.preposition == "on" and noun.french in ENCLOSING:
+    if phrase.preposition == "on" and noun.french in forms.ENCLOSING:
         return "dans"
     if phrase.preposition not in ("to", "from"):
-        return PREPOSITIONS[phrase.preposition]
-    directional = verb is not None and verb.french in DIRECTIONAL
+        return forms.PREPOSITIONS[phrase.preposition]
+    directional = verb is not None and verb.french in forms.DIRECTIONAL
     home = noun.kind == "person"
     if phrase.preposition == "to":
         if not directional:
@@ -313,4 +277,4 @@ def _preposition(phrase: PrepositionalPhrase, verb: Verb | None) -> str:
     return f"{origin} chez" if home else origin
 
 
-LANGUAGE = Language(realise=realise, conjunctions=tuple(CONJUNCTIONS))
+LANGUAGE = tree.Language(realise=realise, conjunctions=tuple(forms.CONJUNCTIONS))

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from regard.corpora.grammar.choices import (
-    DIRECTED,
-    FOR_SOMEONE,
-    NO_MANNER,
-    NO_PLACE,
-    STATES,
-    RandomStream,
-    Selection,
-    Style,
-    share,
-)
+from regard.corpora.grammar import choices, tree
 from regard.corpora.grammar.lexicon import Adverb, Noun, Verb
-from regard.corpora.grammar.tree import (
-    Coordination,
-    Description,
-    Determiner,
-    Modal,
-    NounPhrase,
-    Preposition,
-    PrepositionalPhrase,
-    Tense,
-)
 
 LIGHT = 4
 """Most words of a noun phrase without phrase or clause: "the very old man"."""
@@ -35,7 +15,9 @@ SHORTEST_PHRASE, LONGEST_PHRASE = 3, 1 + LIGHT
 class NounPhrases:
     """A sampler of noun phrases without relative clauses."""
 
-    def __init__(self, selection: Selection, stream: RandomStream, style: Style):
+    def __init__(
+        self, selection: choices.Selection, stream: choices.RandomStream, style: choices.Style
+    ):
         self._selection = selection
         self._stream = stream
         self._style = style
@@ -44,10 +26,10 @@ class NounPhrases:
         self,
         nouns: tuple[Noun, ...],
         words: int,
-        determiners: tuple[Determiner, ...],
+        determiners: tuple[tree.Determiner, ...],
         *,
         counted: bool = True,
-    ) -> NounPhrase:
+    ) -> tree.NounPhrase:
         """Return determiner, perhaps degree and adjective, and noun, in 1 to 4 words.
 
         One word is a bare plural; `counted` allows a numeral.
@@ -62,42 +44,44 @@ class NounPhrases:
         plural = not determiner or (determiner not in ("a", "every") and stream.chance(35))
         if plural and determiner == "the" and counted and self._style.numerals:
             determiner = stream.choose(("the", "the", "the", "two", "three", "four"))
-        return NounPhrase(noun, plural, determiner, description)
+        return tree.NounPhrase(noun, plural, determiner, description)
 
-    def description(self, kind: str, *, degree: bool, predicate: bool = False) -> Description:
+    def description(self, kind: str, *, degree: bool, predicate: bool = False) -> tree.Description:
         """Return an adjective for a noun of this kind; "too" only after "is"."""
         stream = self._stream
         if not degree:
-            return Description(stream.choose(self._selection.adjectives[kind]))
+            return tree.Description(stream.choose(self._selection.adjectives[kind]))
         if predicate and self._selection.predicates[kind] and stream.chance(50):
-            return Description(stream.choose(self._selection.predicates[kind]), "too")
-        return Description(stream.choose(self._selection.gradable[kind]), "very")
+            return tree.Description(stream.choose(self._selection.predicates[kind]), "too")
+        return tree.Description(stream.choose(self._selection.gradable[kind]), "very")
 
-    def joined(self, nouns: tuple[Noun, ...], words: int) -> Coordination:
+    def joined(self, nouns: tuple[Noun, ...], words: int) -> tree.Coordination:
         """Return two definite noun phrases with "and" between them, in 5 to 9 words."""
-        sizes = share(self._stream, words - 1, [(2, LIGHT), (2, LIGHT)])
+        sizes = choices.share(self._stream, words - 1, [(2, LIGHT), (2, LIGHT)])
         first = self.light(nouns, sizes[0], ("the",))
         others = tuple(noun for noun in nouns if noun is not first.noun) or nouns
-        return Coordination(first, self.light(others, sizes[1], ("the",)))
+        return tree.Coordination(first, self.light(others, sizes[1], ("the",)))
 
-    def placed(self, nouns: tuple[Noun, ...], words: int) -> NounPhrase:
+    def placed(self, nouns: tuple[Noun, ...], words: int) -> tree.NounPhrase:
         """Return a noun phrase with the place where it is, in 5 to 9 words."""
-        head, place = share(self._stream, words, [(2, LIGHT), (SHORTEST_PHRASE, LONGEST_PHRASE)])
+        head, place = choices.share(
+            self._stream, words, [(2, LIGHT), (SHORTEST_PHRASE, LONGEST_PHRASE)]
+        )
         phrase = self.light(nouns, head, ("the", "the", "a"))
         where = self.phrase(self._stream.choose(self._style.places), place)
-        return NounPhrase(
+        return tree.NounPhrase(
             phrase.noun, phrase.plural, phrase.determiner, phrase.description, place=where
         )
 
-    def phrase(self, preposition: Preposition, words: int) -> PrepositionalPhrase:
+    def phrase(self, preposition: tree.Preposition, words: int) -> tree.PrepositionalPhrase:
         """Return a preposition with a noun that makes sense after it, in 3 to 5 words."""
         nouns = self._selection.complements[preposition]
         complement = self.light(nouns, words - 1, self._style.determiners)
-        return PrepositionalPhrase(preposition, complement)
+        return tree.PrepositionalPhrase(preposition, complement)
 
 
-DIRECTIONS: tuple[Preposition, ...] = ("to", "to", "from")
-MODALS: dict[Tense, tuple[Modal, ...]] = {
+DIRECTIONS: tuple[tree.Preposition, ...] = ("to", "to", "from")
+MODALS: dict[tree.Tense, tuple[tree.Modal, ...]] = {
     "present": ("can", "must", "should", "want"),
     "past": ("want",),
 }
@@ -109,7 +93,7 @@ class Plan:
 
     words: int
     negated: bool = False
-    modal: Modal | None = None
+    modal: tree.Modal | None = None
     frequency: Adverb | None = None
     manner: Adverb | None = None
     place: Adverb | None = None
@@ -123,14 +107,14 @@ class Plan:
 
 
 def draw_plan(
-    stream: RandomStream,
-    selection: Selection,
-    style: Style,
+    stream: choices.RandomStream,
+    selection: choices.Selection,
+    style: choices.Style,
     *,
     verb: Verb,
     words: int,
     keep: int,
-    tense: Tense,
+    tense: tree.Tense,
     timed: bool,
     affirmative: bool,
     living: bool,
@@ -142,7 +126,7 @@ def draw_plan(
     nowhere". A relative clause ends in none: "the man who sings loudly laughs".
     """
     plan = Plan(words)
-    if style.modals and living and verb.english not in STATES and stream.chance(17):
+    if style.modals and living and verb.english not in choices.STATES and stream.chance(17):
         modal = stream.choose(MODALS[tense])
         cost = 2 if modal == "want" else 1
         if plan.words - cost >= keep:
@@ -161,18 +145,18 @@ def draw_plan(
             selection,
             tense=tense,
             timed=timed,
-            manner=living and not relative and verb.english not in NO_MANNER,
-            place=not relative and verb.english not in NO_PLACE,
+            manner=living and not relative and verb.english not in choices.NO_MANNER,
+            place=not relative and verb.english not in choices.NO_PLACE,
         )
     return plan
 
 
 def _draw_adverb(
     plan: Plan,
-    stream: RandomStream,
-    selection: Selection,
+    stream: choices.RandomStream,
+    selection: choices.Selection,
     *,
-    tense: Tense,
+    tense: tree.Tense,
     timed: bool,
     manner: bool,
     place: bool,
@@ -198,15 +182,15 @@ def _draw_adverb(
 
 
 def phrase_options(
-    style: Style, verb: Verb, plan: Plan, *, living: bool
-) -> list[tuple[Preposition, ...]]:
+    style: choices.Style, verb: Verb, plan: Plan, *, living: bool
+) -> list[tuple[tree.Preposition, ...]]:
     """Return the prepositions that may follow: those of company, then those of place."""
-    options: list[tuple[Preposition, ...]] = []
+    options: list[tuple[tree.Preposition, ...]] = []
     name = verb.english
-    if living and name not in NO_MANNER:
-        options.append(style.company_or_for if name in FOR_SOMEONE else style.company)
-    if name in DIRECTED:
+    if living and name not in choices.NO_MANNER:
+        options.append(style.company_or_for if name in choices.FOR_SOMEONE else style.company)
+    if name in choices.DIRECTED:
         options.append(DIRECTIONS)
-    elif plan.place is None and name not in NO_PLACE:
+    elif plan.place is None and name not in choices.NO_PLACE:
         options.append(style.places)
     return options

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from regard.corpora.grammar import tree
 from regard.corpora.grammar.choices import FULL, SMALL, RandomStream, Selection, share
 from regard.corpora.grammar.clauses import LONGEST_CLAUSE, Clauses, Position
 from regard.corpora.grammar.lexicon import Adjective, Lexicon
-from regard.corpora.grammar.tree import (
-    Clause,
-    Conjunction,
-    Coordination,
-    Degree,
-    Description,
-    Language,
-    Nominal,
-    NounPhrase,
-    Pronoun,
-    Sentence,
-    Subordinate,
-    Tense,
-)
 
 PLURALS_PASSED = 70
 
@@ -29,18 +16,22 @@ PLURALS_PASSED = 70
 class Antecedent(NamedTuple):
     """A noun phrase, and an adjective that fits no other noun of the clause."""
 
-    phrase: NounPhrase
+    phrase: tree.NounPhrase
     adjective: Adjective
 
 
-def find_antecedent(stream: RandomStream, selection: Selection, host: Clause) -> Antecedent | None:
+def find_antecedent(
+    stream: RandomStream, selection: Selection, host: tree.Clause
+) -> Antecedent | None:
     """Return a head noun of the clause that an adjective identifies, or None."""
     in_sight = list(noun_phrases(host))
-    joined = isinstance(host.subject, Coordination) or isinstance(host.object, Coordination)
+    joined = isinstance(host.subject, tree.Coordination) or isinstance(
+        host.object, tree.Coordination
+    )
     heads = [
         phrase
         for phrase in (host.subject, host.object)
-        if isinstance(phrase, NounPhrase) and _may_stand(phrase, host, joined=joined)
+        if isinstance(phrase, tree.NounPhrase) and _may_stand(phrase, host, joined=joined)
     ]
     singular = [phrase for phrase in heads if not phrase.plural]
     # "It" shows its gender and "they" does not, so most hosts with plurals alone are passed over.
@@ -62,7 +53,7 @@ def find_antecedent(stream: RandomStream, selection: Selection, host: Clause) ->
     return Antecedent(chosen, stream.choose(adjectives)) if adjectives else None
 
 
-def _may_stand(phrase: NounPhrase, host: Clause, *, joined: bool) -> bool:
+def _may_stand(phrase: tree.NounPhrase, host: tree.Clause, *, joined: bool) -> bool:
     """Whether "it" or "they" can refer to a phrase: not to a person, nor to what is denied."""
     denied = host.negated and phrase is host.object and phrase.indefinite
     if denied or phrase.determiner == "every":
@@ -70,7 +61,7 @@ def _may_stand(phrase: NounPhrase, host: Clause, *, joined: bool) -> bool:
     return not joined if phrase.plural else phrase.noun.kind != "person"
 
 
-def noun_phrases(clause: Clause) -> Iterator[NounPhrase]:
+def noun_phrases(clause: tree.Clause) -> Iterator[tree.NounPhrase]:
     """Yield every noun phrase of a clause, those inside others included."""
     yield from _inside(clause.subject)
     if clause.object is not None:
@@ -81,11 +72,11 @@ def noun_phrases(clause: Clause) -> Iterator[NounPhrase]:
         yield from noun_phrases(clause.content)
 
 
-def _inside(nominal: Nominal) -> Iterator[NounPhrase]:
-    if isinstance(nominal, Coordination):
+def _inside(nominal: tree.Nominal) -> Iterator[tree.NounPhrase]:
+    if isinstance(nominal, tree.Coordination):
         yield from _inside(nominal.first)
         yield from _inside(nominal.second)
-    elif isinstance(nominal, NounPhrase):
+    elif isinstance(nominal, tree.NounPhrase):
         yield nominal
         if nominal.place is not None:
             yield from _inside(nominal.place.complement)
@@ -103,29 +94,31 @@ Joint: TypeAlias = Literal["and", "but"]
 class Sampler:
     """A sampler of sentences for a target language."""
 
-    def __init__(self, lexicon: Lexicon, stream: RandomStream, language: Language, *, small: bool):
+    def __init__(
+        self, lexicon: Lexicon, stream: RandomStream, language: tree.Language, *, small: bool
+    ):
         self._stream = stream
         self._style = SMALL if small else FULL
         self._selection = Selection(lexicon)
         self._clauses = Clauses(self._selection, stream, self._style)
         conjunctions = [each for each in self._style.conjunctions if each in language.conjunctions]
-        self._conjunctions: dict[Tense, tuple[Conjunction, ...]] = {
+        self._conjunctions: dict[tree.Tense, tuple[tree.Conjunction, ...]] = {
             "present": tuple(conjunctions),
             # "if he slept" could be a wish or a habit.
             "past": tuple(each for each in conjunctions if each != "if"),
         }
 
-    def sentence(self, words: int) -> Sentence:
+    def sentence(self, words: int) -> tree.Sentence:
         """Return a sentence of exactly `words` English words, 3 or more."""
         stream = self._stream
-        tense: Tense = "past" if stream.chance(50) else "present"
+        tense: tree.Tense = "past" if stream.chance(50) else "present"
         if words >= 8 and stream.chance(self._style.pronoun_percent):
             found = self._with_pronoun(words, tense)
             if found is not None:
                 return found
         return self._plain(words, tense)
 
-    def _plain(self, words: int, tense: Tense) -> Sentence:
+    def _plain(self, words: int, tense: tree.Tense) -> tree.Sentence:
         """Return main and subordinate clauses."""
         stream = self._stream
         count = self._number_of_clauses(words)
@@ -138,7 +131,7 @@ class Sampler:
         first = None
         if fronted:
             first = self._subordinate(conjunctions.pop(), sizes.pop(), tense)
-        return Sentence(
+        return tree.Sentence(
             clauses=tuple(
                 self._main(sizes.pop(), tense, index, joints, fronted=fronted)
                 for index in range(mains)
@@ -159,8 +152,8 @@ class Sampler:
         return self._stream.between(fewest, most)
 
     def _main(
-        self, words: int, tense: Tense, index: int, joints: Sequence[Joint], *, fronted: bool
-    ) -> Clause:
+        self, words: int, tense: tree.Tense, index: int, joints: Sequence[Joint], *, fronted: bool
+    ) -> tree.Clause:
         """Return a main clause; only the last may hold a that-clause, which "and" would join."""
         position = Position(
             timed=index == 0 and not fronted,
@@ -172,14 +165,16 @@ class Sampler:
         )
         return self._clauses.clause(words, tense, position)
 
-    def _subordinate(self, conjunction: Conjunction, words: int, tense: Tense) -> Subordinate:
+    def _subordinate(
+        self, conjunction: tree.Conjunction, words: int, tense: tree.Tense
+    ) -> tree.Subordinate:
         """Return a subordinate clause; "before" takes no negation."""
         position = Position(affirmative=conjunction == "before")
-        return Subordinate(conjunction, self._clauses.clause(words, tense, position))
+        return tree.Subordinate(conjunction, self._clauses.clause(words, tense, position))
 
     def _subordinates(
-        self, conjunctions: list[Conjunction], sizes: list[int], tense: Tense
-    ) -> tuple[Subordinate, ...]:
+        self, conjunctions: list[tree.Conjunction], sizes: list[int], tense: tree.Tense
+    ) -> tuple[tree.Subordinate, ...]:
         """Return the subordinate clauses at the end, one for each conjunction."""
         return tuple(
             self._subordinate(conjunction, size, tense)
@@ -187,10 +182,10 @@ class Sampler:
         )
 
     def _draw_conjunctions(
-        self, tense: Tense, count: int, before: Conjunction | None = None
-    ) -> list[Conjunction]:
+        self, tense: tree.Tense, count: int, before: tree.Conjunction | None = None
+    ) -> list[tree.Conjunction]:
         """Return conjunctions, each another than the one before it where there is a choice."""
-        drawn: list[Conjunction] = []
+        drawn: list[tree.Conjunction] = []
         options = self._conjunctions[tense]
         for _ in range(count):
             fresh = [each for each in options if each != before]
@@ -205,13 +200,13 @@ class Sampler:
             joints[self._stream.below(count)] = "but"
         return tuple(joints)
 
-    def _with_pronoun(self, words: int, tense: Tense) -> Sentence | None:
+    def _with_pronoun(self, words: int, tense: tree.Tense) -> tree.Sentence | None:
         """Return a sentence in which a pronoun stands for a noun of the clause before it.
 
         The two clauses come first, so that no other noun is in sight, and other clauses follow.
         """
         stream = self._stream
-        degree: Degree = stream.choose(("", "very", "too", "too", "too", "too"))
+        degree: tree.Degree = stream.choose(("", "very", "too", "too", "too", "too"))
         left = words - (5 if degree else 4)
         shortest, longest = HOST_BOUNDS
         alone = left <= longest and (left < shortest + 5 or stream.chance(60))
@@ -228,35 +223,35 @@ class Sampler:
             return self._contrast(host, described, sizes, tense)
         conjunction = self._pronoun_conjunction()
         others = self._draw_conjunctions(tense, count, conjunction)
-        return Sentence(
+        return tree.Sentence(
             clauses=(host,),
             subordinates=(
-                Subordinate(conjunction, described),
+                tree.Subordinate(conjunction, described),
                 *self._subordinates(others, sizes, tense),
             ),
         )
 
     def _pronoun_pair(
-        self, words: int, degree: Degree, tense: Tense
-    ) -> tuple[Clause, Clause] | None:
+        self, words: int, degree: tree.Degree, tense: tree.Tense
+    ) -> tuple[tree.Clause, tree.Clause] | None:
         """Return a clause and what is said of one of its nouns: "it was too wide"."""
         for _ in range(PRONOUN_TRIES):
             host = self._clauses.host(words, tense, Position(timed=True))
             found = find_antecedent(self._stream, self._selection, host)
             if found is not None:
-                subject = Pronoun("they" if found.phrase.plural else "it", found.phrase)
-                predicate = Description(found.adjective, degree)
-                return host, Clause(subject=subject, tense=tense, predicate=predicate)
+                subject = tree.Pronoun("they" if found.phrase.plural else "it", found.phrase)
+                predicate = tree.Description(found.adjective, degree)
+                return host, tree.Clause(subject=subject, tense=tense, predicate=predicate)
         return None
 
-    def _pronoun_conjunction(self) -> Conjunction:
+    def _pronoun_conjunction(self) -> tree.Conjunction:
         """Return "because", or sometimes "although" if the style and the language have it."""
         options = self._conjunctions["past"]
         return "although" if "although" in options and self._stream.chance(20) else "because"
 
     def _contrast(
-        self, host: Clause, described: Clause, sizes: list[int], tense: Tense
-    ) -> Sentence:
+        self, host: tree.Clause, described: tree.Clause, sizes: list[int], tense: tree.Tense
+    ) -> tree.Sentence:
         """Return "the animal saw the street but it was too wide", and the clauses that follow."""
         after = self._stream.below(min(2, len(sizes)) + 1)
         joints: list[Joint] = ["but"]
@@ -266,7 +261,7 @@ class Sampler:
             self._main(size, tense, index, joints, fronted=False)
             for index, size in enumerate(sizes[after:], start=2)
         ]
-        return Sentence(
+        return tree.Sentence(
             clauses=(host, described, *mains),
             joints=tuple(joints),
             subordinates=self._subordinates(conjunctions, sizes[:after], tense),
