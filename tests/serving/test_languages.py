@@ -32,6 +32,13 @@ def test_where_they_are_not_they_are_asked_for(files: tuple[str, ...]) -> None:
         pair_of(DataSettings(train=files), run=RUN)
 
 
+def test_data_from_memory_does_not_tell_its_languages() -> None:
+    with pytest.raises(
+        SettingsError, match=r"runs/mine was trained on data given in Python.*--pair"
+    ):
+        pair_of(DataSettings(from_memory=True), run=RUN)
+
+
 @pytest.mark.parametrize(
     ("text", "pair"),
     [("en-de", Pair("en", "de")), ("zh-Hans:pt_BR", Pair("zh-Hans", "pt_BR"))],

@@ -50,7 +50,7 @@ def require_one_direction(data: Mapping[str, DataSettings]) -> None:
 
 def direction(data: DataSettings) -> str | None:
     """Return the languages of a run, as "en-de"; None where its files do not tell."""
-    if not data.train:
+    if data.built_in:
         return data.grammar.pair
     languages = [_language(file) for file in data.train]
     if len(languages) != 2 or None in languages or languages[0] == languages[1]:
@@ -85,7 +85,7 @@ def _language(file: str) -> str | None:
 
 def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
     """Return the test part of a run; the others, which may be large, are not read."""
-    if not data.train:
+    if data.built_in:
         alone = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
         return grammar_splits(alone).test
     if not data.test:
