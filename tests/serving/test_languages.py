@@ -34,6 +34,13 @@ def test_languages_that_the_data_do_not_name_are_an_error(files: tuple[str, ...]
         pair_of(DataSettings(train=files), run=RUN)
 
 
+def test_data_from_memory_does_not_tell_its_languages() -> None:
+    with pytest.raises(
+        SettingsError, match=r"runs/mine was trained on data given in Python.*--pair"
+    ):
+        pair_of(DataSettings(from_memory=True), run=RUN)
+
+
 @pytest.mark.parametrize(
     ("text", "pair"),
     [("en-de", Pair("en", "de")), ("zh-Hans:pt_BR", Pair("zh-Hans", "pt_BR"))],

@@ -54,6 +54,10 @@ def test_the_direction_is_read_from_the_names_of_files(train, expected):
     assert direction(DataSettings(train=train)) == expected
 
 
+def test_the_direction_of_data_from_memory_is_unknown():
+    assert direction(DataSettings(from_memory=True)) is None
+
+
 def test_runs_of_other_languages_are_refused_and_unknown_ones_pass():
     data = {
         "unknown": DataSettings(train=("a.src", "a.tgt")),
@@ -105,6 +109,8 @@ def test_a_test_part_that_is_not_there_is_told_with_what_to_do(tmp_path: Path):
     train = files(tmp_path, "train", RAW)
     with pytest.raises(RunError, match=r"mine has no test part\. Give one test set for all with"):
         common_test({"mine": recipe(train=train)})
+    with pytest.raises(RunError, match=r"mine has no test part\. Give one test set for all with"):
+        common_test({"mine": recipe(from_memory=True)})  # its pairs were given in Python
     gone = (str(tmp_path / "gone.en"), str(tmp_path / "gone.de"))
     with pytest.raises(RunError, match=r"test part of mine cannot be read: .*gone.en.*--test"):
         common_test({"mine": recipe(train=train, test=gone)})

@@ -296,6 +296,16 @@ def test_data_that_cannot_be_used(recipe: str, data: Any, message: str, tmp_path
     assert not (tmp_path / "run").exists()
 
 
+def test_a_report_names_the_part_that_was_scored(tmp_path: Path) -> None:
+    case = text_classifier(tmp_path)
+    rows = list(case.memory())
+    for data, part in [({"train": rows}, "validation"), ({"train": rows, "test": rows}, "test")]:
+        trained = regard.train(
+            case.recipe, set=case.settings, data=data, out=tmp_path / part, progress=False
+        )
+        assert f"Scores on the {part} texts" in trained.report.read_text(encoding="utf-8")
+
+
 def test_labelled_texts_may_be_the_programs_own(tmp_path: Path) -> None:
     case = text_classifier(tmp_path)
     texts = read_labelled(Path(case.files["data.train"]))

@@ -20,7 +20,7 @@ def test_loss_and_gradients_equal_the_formula(smoothing: float, rows: int) -> No
     bias = torch.randn(VOCAB, dtype=torch.float64, requires_grad=True)
     expected = torch.randint(0, VOCAB, (BATCH, TARGET))
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    found = r_drop_loss(features[0], features[1], expected=expected, mask=mask, weight=weight,
+    found = r_drop_loss((features[0], features[1]), expected=expected, mask=mask, weight=weight,
                         bias=bias, smoothing=smoothing, strength=3.0, rows=rows)  # fmt: skip
     losses = [
         token_loss(one, expected=expected, mask=mask, smoothing=smoothing,
@@ -43,6 +43,6 @@ def test_equal_passes_cost_no_more_than_one() -> None:
     features = torch.randn(1, 3, WIDTH)
     options = {"expected": torch.tensor([[1, 2, 3]]), "mask": torch.ones(1, 3, dtype=torch.bool)}
     weight = torch.randn(VOCAB, WIDTH)
-    found = r_drop_loss(features, features, weight=weight, strength=5.0, **options)
+    found = r_drop_loss((features, features), weight=weight, strength=5.0, **options)
     single = token_loss(features, project=lambda f: f @ weight.T, **options)
     torch.testing.assert_close(found.objective, single.objective)

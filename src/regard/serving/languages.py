@@ -67,9 +67,14 @@ def read_pair(text: str) -> Pair:
 
 
 def pair_of(data: DataSettings, *, run: Path) -> Pair:
-    """Return the languages of a run: of the built-in corpus, or the suffixes of its data files."""
-    if not data.train:
+    """Return the languages of a run: those of the built-in corpus, or the endings of its files."""
+    if data.built_in:
         return read_pair(data.grammar.pair)
+    if data.from_memory:
+        raise SettingsError(
+            f"{run} was trained on data given in Python, which does not tell its languages: say "
+            "them with --pair, as --pair en-de."
+        )
     codes = [_suffix(file) for file in data.train]
     if len(codes) == 2 and all(code in NAMES for code in codes):
         return Pair(codes[0], codes[1])

@@ -84,8 +84,8 @@ def load_models(
 
 
 def example_sentences(run: Path, data: DataSettings) -> tuple[str, ...]:
-    """Return example sentences stored in the run or made by its grammar; there may be none."""
-    return kept_examples(run) or (() if data.train else tuple(_from_grammar(data)))
+    """Return a few sentences like those that the model was made for; none if there are none."""
+    return kept_examples(run) or (tuple(_from_grammar(data)) if data.built_in else ())
 
 
 def _from_grammar(data: DataSettings) -> list[str]:

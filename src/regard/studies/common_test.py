@@ -49,8 +49,8 @@ def require_one_direction(data: Mapping[str, DataSettings]) -> None:
 
 
 def direction(data: DataSettings) -> str | None:
-    """Return the language pair of a run, such as "en-de"; None if it is not known."""
-    if not data.train:
+    """Return the languages of a run, as "en-de"; None where its files do not tell."""
+    if data.built_in:
         return data.grammar.pair
     languages = [_language(file) for file in data.train]
     if len(languages) != 2 or None in languages or languages[0] == languages[1]:
@@ -84,8 +84,8 @@ def _language(file: str) -> str | None:
 
 
 def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
-    """Return the test part of a run without reading the other parts, which may be large."""
-    if not data.train:
+    """Return the test part of a run; the others, which may be large, are not read."""
+    if data.built_in:
         alone = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
         return grammar_splits(alone).test
     if not data.test:

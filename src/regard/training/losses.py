@@ -141,8 +141,7 @@ def _negative_logs(
 
 
 def r_drop_loss(
-    first: Float[Tensor, "batch target model_dim"],
-    second: Float[Tensor, "batch target model_dim"],
+    passes: tuple[Float[Tensor, "batch target model_dim"], Float[Tensor, "batch target model_dim"]],
     *,
     expected: Int[Tensor, "batch target"],
     mask: Bool[Tensor, "batch target"],
@@ -152,11 +151,12 @@ def r_drop_loss(
     strength: float,
     rows: int = ROWS,
 ) -> LossSum:
-    """Return 1/2 (L_1 + L_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1)), summed over positions.
+    """Return 1/2 (L_1 + L_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1)) of two passes, a sum.
 
     This is half of the paper's objective, so that it is as large as the loss of one pass. The
     gradient is computed on the way, so the logits of a whole batch are never held.
     """
+    first, second = passes
     with torch.autocast(first.device.type, enabled=False):  # sums need all their bits
         objective, nats = _RDrop.apply(  # type: ignore[no-untyped-call]
             first[mask].to(weight.dtype),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.corpora.series import FIBONACCI
 from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_page
 from regard.pictures.series import draw_forecast, forecast_svg
@@ -31,14 +32,15 @@ def _picture(trained: TrainedForecaster) -> dict[str, Any]:
     windows, recipe = trained.windows, trained.model.recipe
     found = trained.tested()
     series = windows.series
-    # The numbers of the Fibonacci series are beyond reading; its scale is not.
-    unit = (1.0, 0.0) if recipe.data.file is None else (series.high - series.low, series.low)
+    # The Fibonacci numbers are too large to read off an axis: they are shown scaled.
+    scaled = series.name == FIBONACCI
+    unit = (1.0, 0.0) if scaled else (series.high - series.low, series.low)
     return {
         "series": unit[1] + unit[0] * series.scaled,
         "places": np.sort(windows.test) + recipe.data.window,
         "forecast": unit[1] + unit[0] * found.values.numpy(),
         "weights": None if found.weights is None else found.weights.numpy(),
-        "name": series.name if recipe.data.file is not None else f"{series.name}, scaled to [0, 1]",
+        "name": f"{series.name}, scaled to [0, 1]" if scaled else series.name,
         "joined": recipe.data.split == "time",
         "title": f"test MSE {trained.score.mse:.3g}, naive {trained.score.naive_mse:.3g} "
         "(scaled units)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,42 +99,6 @@ class _Sample:
         return len(self.written) - sure
 
 
-def generate(
-    model: LanguageModel[Any],
-    text: RunningText,
-    prompt: str,
-    *,
-    choice: Choice,
-    max_tokens: int,
-    samples: int = 1,
-    seed: int = 1,
-    stop: Sequence[str] = (),
-    cache: bool = True,
-    tell: Told | None = None,
-) -> list[Generated]:
-    """Return continuations of a prompt; `tell` hears the number and each new part of a sample."""
-    ids = prompt_ids(text, prompt)
-    found = [_Sample(text, ids, stop=stop, tell=tell) for _ in range(samples)]
-
-    def finished(drawn: Drawn) -> bool:
-        return found[drawn.sample].add(drawn)
-
-    for _ in continuation(
-        model,
-        ids,
-        choice=replace(choice, seed=seed),
-        finished=finished,
-        max_tokens=max_tokens,
-        samples=samples,
-        context=model.context,
-        cache=cache,
-    ):
-        pass  # each token is taken in by `finished`
-    for number, sample in enumerate(found):
-        sample.close(number)
-    return [Generated(prompt, one.written, one.tokens, one.reason) for one in found]
-
-
 def prompt_ids(text: RunningText, prompt: str) -> list[int]:
     """Return what the model reads first: the prompt, or for an empty one the end of a line."""
     ids = text.encode(prompt) or text.opening
@@ -172,31 +136,37 @@ class LoadedLanguageModel:
         tell: Told | None = None,
         **settings: Any,
     ) -> list[Generated]:
-        """Continue a prompt by the recipe's `decoding`, or by settings that are given here.
+        """Return continuations of a prompt, by the recipe's `decoding` or by settings given here.
 
-        A model that was trained on prompts with answers gives one line: its answer.
+        A model that was trained on prompts with answers gives one line: its answer. `tell` is
+        called with the number of a sample and each new part of it.
         """
         chosen = self.generation(**settings)
         if self.recipe.data.pairs:
             prompt, stop = prompt.removesuffix(NEWLINE) + NEWLINE, [*stop, NEWLINE]
-        return generate(
+        ids = prompt_ids(self.text, prompt)
+        found = [_Sample(self.text, ids, stop=stop, tell=tell) for _ in range(samples)]
+        for _ in continuation(
             self.model,
-            self.text,
-            prompt,
+            ids,
             choice=Choice(
                 temperature=chosen.temperature,
                 top_k=chosen.top_k,
                 top_p=chosen.top_p,
                 min_p=chosen.min_p,
                 repetition_penalty=chosen.repetition_penalty,
+                seed=seed,
             ),
+            finished=lambda drawn: found[drawn.sample].add(drawn),
             max_tokens=chosen.max_tokens,
             samples=samples,
-            seed=seed,
-            stop=stop,
+            context=self.model.context,
             cache=cache,
-            tell=tell,
-        )
+        ):
+            pass  # `finished` adds each token to its sample
+        for number, sample in enumerate(found):
+            sample.close(number)
+        return [Generated(prompt, one.written, one.tokens, one.reason) for one in found]
 
     def generation(self, **settings: Any) -> GenerationSettings:
         """Return the recipe's settings of generation with these in their place."""

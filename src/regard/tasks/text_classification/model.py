@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -29,9 +29,6 @@ from regard.tasks.language_modelling.data import TOKENIZER
 from regard.tasks.text_classification.settings import TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import load_weights
-
-if TYPE_CHECKING:
-    from regard.scoring.classification import ClassificationScore
 
 LABELS = "labels.json"
 TEXTS_AT_ONCE = 64
@@ -97,7 +94,7 @@ class LoadedTextClassifier:
     def _probabilities(self, texts: Sequence[str]) -> list[dict[str, float]]:
         self.model.eval()
         ids = [self.ids(text) for text in texts]
-        # Texts of like length together: little padding, and nobody's result depends on it.
+        # Texts of like length together, for little padding; the results do not depend on it.
         order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
         found: dict[int, dict[str, float]] = {}
         for first in range(0, len(order), TEXTS_AT_ONCE):
@@ -150,7 +147,7 @@ MOST_LABELS = 12  # of a confusion matrix in the terminal
 
 
 def confusion_lines(score: ClassificationScore) -> list[str]:
-    """Return the score as lines of text, with who is taken for whom if that is not too wide."""
+    """Return the score as lines of text, with the confusion matrix if it is not too wide."""
     lines = [
         f"{score.examples} texts: accuracy {score.accuracy:.1%}, macro-F1 {score.macro_f1:.3f}"
     ]
@@ -169,6 +166,8 @@ class TrainedTextClassifier(TrainedRun):
 
     model: LoadedTextClassifier
     score: ClassificationScore
+    part: str = "validation"
+    """The part that was scored: "test", or "validation" where there is no test part."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, and the score, as plain values."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Section, Table, write_page
 from regard.runs.report import confusion_section, learning_section, making_section, minutes
 from regard.tasks.text_classification.model import TrainedTextClassifier
 from regard.training.progress import read_metrics
-
-if TYPE_CHECKING:
-    pass
 
 
 def write_report(trained: TrainedTextClassifier, path: Path, *, title: str) -> None:
@@ -24,8 +20,7 @@ def write_report(trained: TrainedTextClassifier, path: Path, *, title: str) -> N
 def _sections(trained: TrainedTextClassifier) -> Iterator[Section]:
     name, score = trained.run.folder.name, trained.score
     model, history = trained.model, read_metrics(trained.run.metrics)
-    part = "test" if model.recipe.data.test else "validation"
-    yield Heading(f"Scores on the {part} texts")
+    yield Heading(f"Scores on the {trained.part} texts")
     header = ["accuracy %", "macro-F1 %", "texts", "parameters", "minutes of training"]
     row = [
         100 * score.accuracy,

@@ -120,7 +120,8 @@ def train_text_classifier(
     best = load(run.folder)
     score = best.score(splits.test or splits.valid)
     write_json(run.folder / "test.json", score.to_dict())
-    return TrainedTextClassifier(run, best, score)
+    part = "test" if splits.test else "validation"
+    return TrainedTextClassifier(run, best, score, part)
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:

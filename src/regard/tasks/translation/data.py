@@ -47,7 +47,7 @@ class Splits:
 def read_splits(settings: DataSettings) -> Splits:
     """Return the pairs that the settings name."""
     require_files(settings.from_memory, what="sentence pairs")
-    if not settings.train:
+    if settings.built_in:
         return grammar_splits(settings.grammar)
     train = _read(settings.train, max_words=settings.max_words)
     test = _read(settings.test, max_words=settings.max_words) if settings.test else []
@@ -144,7 +144,7 @@ def _is_text(value: Any) -> bool:
 def read_valid(settings: DataSettings) -> list[SentencePair]:
     """Return the validation pairs alone, without reading the others where that is possible."""
     require_files(settings.from_memory, what="sentence pairs")
-    if not settings.train:
+    if settings.built_in:
         return _generated(settings.grammar, "valid")
     if settings.valid:
         return _read(settings.valid, max_words=settings.max_words)

@@ -76,10 +76,8 @@ def _consistent_loss(
     if word_dropout:
         twice = drop_words(twice, word_dropout)
     output = model(twice.source, twice.source_mask, twice.target_input, with_weights=coverage > 0)
-    first, second = output.features.chunk(2)
     loss = r_drop_loss(
-        first,
-        second,
+        output.features.chunk(2),
         expected=batch.target_output,
         mask=batch.target_mask,
         weight=model.projection.weight,

@@ -49,6 +49,11 @@ class DataSettings(Settings):
     max_words: int = Field(1_000, ge=1, description="refuse files with longer sentences")
     from_memory: bool = Field(False, description="the pairs were given in Python, not in files")
 
+    @property
+    def built_in(self) -> bool:
+        """Whether the pairs are those of the built-in grammar."""
+        return not self.train and not self.from_memory
+
     @model_validator(mode="after")
     def _one_or_two(self) -> DataSettings:
         for name in ("train", "valid", "test"):
