@@ -1,8 +1,8 @@
-"""Letters to phonemes on the CMU dictionary: attention against none, under the same budget.
+"""Letters to phonemes on the CMU dictionary: with and without attention, in the same time.
 
     python bench/cmudict.py [--minutes 30] [--only luong] [--runs runs/bench/cmudict]
 
-Trains char-lstm, bahdanau and luong for the given minutes each (a stopped training is continued)
+Trains char-lstm, bahdanau and luong for these minutes each (an interrupted training is continued)
 on 90 % of the words, chooses by the loss on 5 %, tests on the other 5 % and writes
 results/cmudict.json. Stress is removed, which leaves 39 phonemes; a word is right if it equals any
 of its listed pronunciations, and phonemes are counted against the nearest of them.
@@ -122,7 +122,7 @@ def train(
     parts: dict[str, list[str]],
     changes: list[str],
 ) -> TrainedTranslator:
-    """Train one model for these minutes, or continue where it was stopped."""
+    """Train one model for some minutes, or continue an interrupted training."""
     overrides = [*COMMON, *OWN[name], f"training.minutes={minutes}", *changes]
     recipe = expect(find_recipe(RECIPES[name], overrides=overrides), TranslationRecipe)
     run = finish_or_start(folder / name, recipe)

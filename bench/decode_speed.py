@@ -1,18 +1,17 @@
-"""Decoding, text to text: ours against plain CTranslate2 and Hugging Face `generate`.
+"""Decoding speed, text to text, compared with plain CTranslate2 and Hugging Face `generate`.
 
     python bench/decode_speed.py --tiny RUN [--base RUN] [--sentences 1000] [--rounds 3]
 
 RUN is a transformer-tiny (or -base) trained on Multi30k with one SentencePiece model for both
-languages. All have the same weights and translate the English sentences of test 2016 in turn, a
-pass each after the other until each has had some seconds; a figure is the median over
-such rounds of our speed divided by theirs. Plain CTranslate2 has the layout of threads and the
-batch size that had the fastest of some first passes, ours the layout that it chose by itself.
-Where we ask CTranslate2 for AVX-512, `*_vs_ctranslate2_told` is against a plain one that is told
-the same. Our torch engine has a process a core, as without a word in `regard translate --engine
-torch`. Without --base, base has random weights, whose outputs never end: there all make outputs of
-exactly 15 tokens.
-The conversions and the choice are made before the clock runs, and so is how long a search must
-wait, which `regard train` measures at the end of a training.
+languages. All engines have the same weights and translate the English sentences of test 2016 in
+turn, pass by pass, until each has run for some seconds. A figure is the median over such rounds of
+our speed divided by theirs. Plain CTranslate2 uses the threads and batch size that were fastest in
+some first passes; Regard chooses its own. Where Regard asks CTranslate2 for AVX-512,
+`*_vs_ctranslate2_told` compares with a plain CTranslate2 that is asked for it too. Our torch engine
+uses one process per core, the default of `regard translate --engine torch`. Without --base, base
+has random weights, whose outputs never end: there all outputs have exactly 15 tokens.
+Conversion, choice of the engine and measurement of the patience, which `regard train` does at the
+end of a training, are not timed.
 Writes results/decode-speed.json. The data is $REGARD_DATA/multi30k, or ../shared/data/multi30k.
 """
 
@@ -289,7 +288,7 @@ def alternate(
         seconds = dict.fromkeys(contestants, 0.0)
         passes = dict.fromkeys(contestants, 0)
         while least := [name for name in contestants if seconds[name] < TURN_SECONDS]:
-            for name in least:  # pass by pass, so that all meet the same load of the machine
+            for name in least:  # pass by pass, so that changes of load affect all
                 seconds[name] += len(lines) / speed(contestants[name], lines)
                 passes[name] += 1
         for name in contestants:

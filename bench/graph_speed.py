@@ -1,7 +1,7 @@
-"""An epoch of graph attention against PyTorch Geometric's, alternating in one run.
+"""The time of an epoch of graph attention, compared with PyTorch Geometric in alternation.
 
 Both train the paper's two layers (8 heads x 8, dropout 0.6) with Adam; an epoch is one update on
-the whole graph. Peak memory is of a process each that does nothing else. Usage:
+the whole graph. Peak memory is measured in a separate process for each. Usage:
 
     python bench/graph_speed.py [--data FOLDER_OF_NPZ] [--threads 2]
 """

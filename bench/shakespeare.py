@@ -1,4 +1,4 @@
-"""Tiny Shakespeare: a character model by a fixed recipe, a better one in its time, and the speed.
+"""Tiny Shakespeare: a character model of a fixed recipe, a better one in the same time, and speed.
 
     python bench/shakespeare.py [--hugging-face PYTHON] [--threads 1] [--rounds 3]
 
@@ -142,7 +142,7 @@ def seconds_of(trained: TrainedLanguageModel) -> float:
 
 
 def race(given: argparse.Namespace) -> dict[str, float]:
-    """Return the speed of an update relative to that of `transformers`, in turns."""
+    """Return the time of an update compared with `transformers`, measured in turns."""
     times: dict[str, list[float]] = {"own": [], "theirs": [], "bare": []}
     environment = os.environ | {"OMP_NUM_THREADS": str(given.threads)}
     with tempfile.TemporaryDirectory() as name:

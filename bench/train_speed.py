@@ -1,4 +1,4 @@
-"""Training speed of Transformers against eole, MarianMT and torch.nn.Transformer, in one run.
+"""Training speed of Transformers compared with eole, MarianMT and torch.nn.Transformer.
 
     python bench/train_speed.py [--eole PYTHON] [--hugging-face PYTHON] [--rounds 3] [--batches 20]
 
@@ -62,7 +62,7 @@ class Contestant:
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
-        """Let it make updates; return its target tokens a second."""
+        """Make this many updates; return the target tokens per second."""
         if self.process.stdin is None or self.process.stdout is None:
             raise SystemExit(f"{self.name} has no pipes")
         self.process.stdin.write(f"go {batches}\n")

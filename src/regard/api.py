@@ -231,7 +231,7 @@ def forecast(
         recipe,
         Path(out),
         title=title,
-        data=None if from_file else data,  # type: ignore[arg-type]
+        data=None if from_file else data,
         display=display_of(progress),
     )
 

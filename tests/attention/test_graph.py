@@ -29,6 +29,11 @@ def ring() -> Edges:
     return Edges.sort(source, target, sources=NODES, targets=NODES)
 
 
+def attention(score: str = "additive", **options: Any) -> GraphAttention:
+    made = EDGE_SCORES[score](heads=HEADS, head_dim=DIM)
+    return GraphAttention(input_dim=FEATURES, score=made, **options)
+
+
 def complete(nodes: int) -> Edges:
     source, target = torch.arange(nodes).repeat(nodes), torch.arange(nodes).repeat_interleave(nodes)
     return Edges.sort(source, target, sources=nodes, targets=nodes)
@@ -73,9 +78,7 @@ def test_a_score_equals_its_formula(name: str) -> None:
 @pytest.mark.parametrize("concatenate", [True, False])
 def test_every_score_gives_contexts_and_weights_by_edge(score: str, concatenate: bool) -> None:
     torch.manual_seed(0)
-    layer = GraphAttention(
-        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, concatenate=concatenate
-    )
+    layer = attention(score=score, concatenate=concatenate)
     edges = ring()
     context, weights = layer(torch.randn(NODES, FEATURES), edges, with_weights=True)
     assert context.shape == (NODES, HEADS * DIM if concatenate else DIM)
@@ -87,22 +90,20 @@ def test_every_score_gives_contexts_and_weights_by_edge(score: str, concatenate:
 @pytest.mark.parametrize("score", EDGE_SCORES)
 def test_every_parameter_of_every_score_learns(score: str) -> None:
     torch.manual_seed(0)
-    layer = GraphAttention(
-        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, residual=True
-    )
+    layer = attention(score=score, residual=True)
     layer(torch.randn(NODES, FEATURES), ring()).context.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
 
 
 def test_weights_come_only_on_request() -> None:
-    layer = GraphAttention(input_dim=FEATURES, head_dim=DIM, heads=HEADS)
+    layer = attention()
     assert layer(torch.randn(NODES, FEATURES), ring()).weights is None
 
 
 @pytest.mark.parametrize("score", EDGE_SCORES)
 def test_a_node_hears_from_its_neighbours_only(score: str) -> None:
     torch.manual_seed(0)
-    layer = GraphAttention(input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score)
+    layer = attention(score=score)
     features = torch.randn(NODES, FEATURES)
     before = layer(features, ring()).context
     features[4] += 1
@@ -112,9 +113,7 @@ def test_a_node_hears_from_its_neighbours_only(score: str) -> None:
 
 def test_dropout_acts_in_training_only() -> None:
     torch.manual_seed(0)
-    layer = GraphAttention(
-        input_dim=FEATURES, head_dim=DIM, heads=HEADS, feature_dropout=0.5, attention_dropout=0.5
-    )
+    layer = attention(feature_dropout=0.5, attention_dropout=0.5)
     features, edges = torch.randn(NODES, FEATURES), ring()
     assert not torch.equal(layer(features, edges).context, layer(features, edges).context)
     layer.eval()
@@ -124,9 +123,7 @@ def test_dropout_acts_in_training_only() -> None:
 @pytest.mark.parametrize("score", EDGE_SCORES)
 def test_sparse_features_give_what_dense_ones_give(score: str) -> None:
     torch.manual_seed(0)
-    layer = GraphAttention(
-        input_dim=FEATURES, head_dim=DIM, heads=HEADS, score=score, residual=True
-    )
+    layer = attention(score=score, residual=True)
     sparse, full = sparse_and_dense()
     assert sparse.shape == (NODES, FEATURES)
     assert torch.equal(dense(sparse), full)
@@ -160,13 +157,8 @@ def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
     words, model_dim, heads = 11, 16, 4
     transformer = nn.MultiheadAttention(model_dim, heads, batch_first=True)
     nn.init.normal_(transformer.in_proj_bias)
-    graph = GraphAttention(
-        input_dim=model_dim,
-        head_dim=model_dim // heads,
-        heads=heads,
-        score="scaled-dot",
-        projection_bias=True,
-    )
+    score = EDGE_SCORES["scaled-dot"](heads=heads, head_dim=model_dim // heads)
+    graph = GraphAttention(input_dim=model_dim, score=score, projection_bias=True)
     with torch.no_grad():
         parts = zip(
             graph.project,
@@ -190,7 +182,8 @@ def test_self_attention_is_graph_attention_on_the_complete_graph() -> None:
 def test_masked_self_attention_is_graph_attention_without_edges_from_the_future() -> None:
     torch.manual_seed(0)
     words, model_dim, heads = 7, 8, 2
-    graph = GraphAttention(input_dim=model_dim, head_dim=4, heads=heads, score="scaled-dot")
+    score = EDGE_SCORES["scaled-dot"](heads=heads, head_dim=4)
+    graph = GraphAttention(input_dim=model_dim, score=score)
     edges = complete(words)
     past = edges.source <= edges.target
     causal = Edges.sort(edges.source[past], edges.target[past], sources=words, targets=words)

@@ -39,7 +39,7 @@ def test_finetune_and_classify(run: Any, folder: Path, tmp_path: Path) -> None:
     assert set(answer.json) == {"pre-trained", "from scratch"}
     assert "from scratch" in answer.err
     assert "true / predicted" in answer.err
-    assert "The class 'lonely' has one example only" in answer.err
+    assert "The class 'lonely' has only one example" in answer.err
     (tmp_path / "new.txt").write_text("the cat sat\na saw fell\n", encoding="utf-8")
     found = run("classify", tmp_path / "run", "--input", tmp_path / "new.txt")
     assert [line.split("\t")[2] for line in found.lines] == ["the cat sat", "a saw fell"]

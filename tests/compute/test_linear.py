@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ LACKS_ONEDNN = "this torch was built without oneDNN"
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "onednn" and not HAS_ONEDNN:
         pytest.skip(LACKS_ONEDNN)
-    monkeypatch.setattr(products, "_is_faster", lambda: request.param == "onednn")
+    monkeypatch.setattr(products, "prefers_onednn", lambda: request.param == "onednn")
     monkeypatch.setattr(products, "FEWEST_ELEMENTS", 1)
     monkeypatch.setattr(products, "FEWEST_ROWS", 2)
     return str(request.param)
@@ -53,8 +54,8 @@ def test_the_gradient_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_double(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(left, right.T, bias)
 
-    monkeypatch.setattr(products, "_by_onednn", in_double)
-    monkeypatch.setattr(products, "_pays", lambda left, right: True)
+    monkeypatch.setattr(products, "onednn_product", in_double)
+    monkeypatch.setattr(products, "onednn_pays", lambda left, right: True)
     for outer in (3, 6):
         given = [part.double().requires_grad_() for part in matrices((2, 5, 4), (outer, 4))]
         bias = torch.zeros(outer, dtype=torch.float64, requires_grad=True)
@@ -86,8 +87,25 @@ def test_products_of_matrices_however_they_lie(library: str) -> None:
         torch.testing.assert_close(summed, total + wanted)
 
 
+def copies(call: Callable[[], object]) -> int:
+    """Return how many tensors a call copies, as transposing a weight does."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    return sum(event.count for event in profile.key_averages() if event.key == "aten::clone")
+
+
+def test_a_frozen_weight_is_transposed_once(library: str) -> None:
+    layer = Linear(8, 12).requires_grad_(False)
+    (inputs,) = matrices((3, 8))
+    with torch.no_grad():
+        assert copies(lambda: layer(inputs)) == (library == "onednn")
+        assert copies(lambda: layer(inputs)) == 0
+        assert copies(lambda: linear(inputs, layer.weight[:4])) == (library == "onednn")
+        assert copies(lambda: linear(inputs, layer.weight[:4])) == 0
+
+
 @pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
-def test_frozen_weights_kept_turned_follow_their_changes(
+def test_frozen_weights_kept_transposed_follow_their_changes(
     library: str, quiet: type[torch.no_grad]
 ) -> None:
     layer = Linear(8, 12).requires_grad_(False)
@@ -100,7 +118,6 @@ def test_frozen_weights_kept_turned_follow_their_changes(
                     linear(inputs, weight, bias), F.linear(inputs, weight, bias)
                 )
             torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
-        assert (layer.weight in products._TRANSPOSED) == (library == "onednn")
         with torch.no_grad():
             layer.weight.mul_(-2)
     layer.weight = torch.nn.Parameter(torch.ones(12, 8), requires_grad=False)
@@ -119,15 +136,30 @@ def test_weights_in_training_are_read_anew(library: str, fused: bool) -> None:
             torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
         layer(inputs).square().sum().backward()
         optimizer.step()
-    assert layer.weight not in products._TRANSPOSED
 
 
-def test_weights_that_are_no_parameter_are_not_kept(library: str) -> None:
-    inputs, weight = matrices((3, 8), (4, 8))
-    known = len(products._TRANSPOSED)
+def test_a_weight_that_is_trained_again_is_read_anew(library: str) -> None:
+    layer = Linear(8, 12).requires_grad_(False)
+    (inputs,) = matrices((100, 8))
     with torch.no_grad():
-        torch.testing.assert_close(linear(inputs, weight), inputs @ weight.T)
-    assert len(products._TRANSPOSED) == known
+        layer(inputs)
+    layer.requires_grad_(True)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=True)
+    layer(inputs).square().sum().backward()
+    with torch.no_grad():
+        layer(inputs)
+    optimizer.step()
+    layer.requires_grad_(False)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(inputs), F.linear(inputs, layer.weight, layer.bias))
+
+
+def test_weights_that_are_no_parameter_are_transposed_each_time(library: str) -> None:
+    inputs, weight = matrices((3, 8), (4, 8))
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(linear(inputs, weight), inputs @ weight.T)
+            assert copies(lambda: linear(inputs, weight)) == (library == "onednn")
 
 
 @pytest.mark.skipif(not HAS_ONEDNN, reason=LACKS_ONEDNN)
@@ -135,11 +167,13 @@ def test_small_products_and_other_numbers_stay_with_torch(monkeypatch: pytest.Mo
     def refuse(*_: object) -> Tensor:
         raise AssertionError("oneDNN was asked")
 
-    monkeypatch.setattr(products, "_is_faster", lambda: True)
-    monkeypatch.setattr(products, "_by_onednn", refuse)
+    monkeypatch.setattr(products, "prefers_onednn", lambda: True)
+    monkeypatch.setattr(products, "onednn_product", refuse)
     few, many, weight = matrices((4, 16), (2**14, 16), (16, 16))
-    linear(few, weight)
-    linear(many.double(), weight.double())
+    torch.testing.assert_close(linear(few, weight), few @ weight.T)
+    torch.testing.assert_close(
+        linear(many.double(), weight.double()), many.double() @ weight.double().T
+    )
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert linear(many, weight).dtype == torch.bfloat16
     with pytest.raises(AssertionError, match="asked"):
@@ -151,7 +185,7 @@ def test_onednn_is_told_to_keep_few_kernels(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv(name, "set before")
         monkeypatch.delenv(name)
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
-    decide = products._is_faster.__wrapped__
+    decide = products.prefers_onednn.__wrapped__
     monkeypatch.setattr(products, "has_idle_avx512", lambda: False)
     assert not decide()
     assert "ONEDNN_PRIMITIVE_CACHE_CAPACITY" not in os.environ

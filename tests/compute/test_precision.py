@@ -41,7 +41,20 @@ def test_a_processor_without_bf16_says_so(monkeypatch: pytest.MonkeyPatch) -> No
         computing_in("bf16")
 
 
-def test_the_processor_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(has_bf16(), bool)
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert not has_bf16()
+@pytest.mark.parametrize("available", [True, False])
+@pytest.mark.parametrize("supported", [True, False])
+def test_bf16_needs_onednn_and_a_processor_that_has_it(
+    monkeypatch: pytest.MonkeyPatch, available: bool, supported: bool
+) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: available)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: supported)
+    assert has_bf16() == (available and supported)
+
+
+def test_this_processor_computes_in_bf16_or_says_that_it_does_not() -> None:
+    if has_bf16():
+        with computing_in("bf16")():
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    else:
+        with pytest.raises(SettingsError, match=r'use "fp32"'):
+            computing_in("bf16")

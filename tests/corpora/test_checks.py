@@ -23,7 +23,7 @@ CASES: dict[str, tuple[list[SentencePair], list[SentencePair], str | None]] = {
     "no validation": (GOOD, [], None),
     "too few to tell": (SHUFFLED[:40], SWAPPED[:10], None),
     "all of one length": (EVEN, EVEN, None),
-    "shuffled": (SHUFFLED, GOOD[:20], "hardly go together (correlation "),
+    "shuffled": (SHUFFLED, GOOD[:20], "hardly correlate ("),
     "one file twice": (SAME, SAME[:20], "200 of 200 lines are the same in source and target"),
     "swapped": (GOOD, SWAPPED[:20], "swapped between data.train and data.valid"),
 }
@@ -42,5 +42,5 @@ def test_a_vocabulary_larger_than_the_data_supports() -> None:
     assert vocabulary_warning(GOOD, size=words // 10, shared=False) == ""
     said = vocabulary_warning(GOOD, size=8_000, shared=False)
     assert f"A vocabulary of 8,000 entries is large for {words:,} words" in said
-    assert f"At most {words // 10:,} are advisable" in said
+    assert f"Use at most {words // 10:,}" in said
     assert vocabulary_warning(GOOD, size=words // 5, shared=True) == ""

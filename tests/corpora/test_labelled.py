@@ -51,8 +51,8 @@ def test_every_way_to_write_labels(tmp_path: Path, name: str, content: str) -> N
         ("a.txt", "\n \n", "there is no labelled text"),
         ("a.tsv", "good\ta film\nbad film\n", "line 2: there are 1 columns instead of 2"),
         ("a.tsv", "good\ta film\n\tb\ngood\tc\n", "line 2: there is no label"),
-        ("a.jsonl", '{"label": "a", "text": "b"}\n{"label"\n', "line 2: this is no JSON object"),
-        ("a.jsonl", "[1]\n", "line 1: this is no JSON object"),
+        ("a.jsonl", '{"label": "a", "text": "b"}\n{"label"\n', "line 2: this is not a JSON object"),
+        ("a.jsonl", "[1]\n", "line 1: this is not a JSON object"),
         ("a.jsonl", '{"text": "b"}\n', "line 1: the object has no 'label'"),
         ("a.jsonl", '{"label": "b"}\n', "line 1: the object has no 'text'"),
     ],
@@ -74,7 +74,7 @@ def test_labels_that_do_not_do() -> None:
     ):
         require_labels([LabelledText("goof", "x")], ["bad", "good"], path=path)
     assert single_example_warnings(EXPECTED) == [
-        "The class 'bad' has one example only: it is trained on, and never validated."
+        "The class 'bad' has only one example: it is used for training and never validated."
     ]
 
 

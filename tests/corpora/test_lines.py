@@ -104,7 +104,7 @@ def test_errors_name_where_the_text_was_read() -> None:
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"text\.gz: the gzip file is damaged or cut short"):
+    with pytest.raises(DataError, match=r"text\.gz: the gzip file is damaged or incomplete"):
         read_lines(path)
 
 

@@ -62,7 +62,7 @@ def test_alignments_that_cannot_be_used(tmp_path: Path, align: str, message: str
     ("en", "de", "message"),
     [
         pytest.param(
-            "a\nb\nc\n", "d\ne\n", r"en: has 3 lines, but .*de has 2\. Line for line", id="counts"
+            "a\nb\nc\n", "d\ne\n", r"en: has 3 lines, but .*de has 2\. Each line must", id="counts"
         ),
         pytest.param(
             "a\n\nc\n",

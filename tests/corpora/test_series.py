@@ -66,7 +66,11 @@ def test_a_column_is_read(
         ("a,b\n1,2\n", None, "there are 2 columns: a, b. Name the one to forecast with --column"),
         ("a,b\n", "a", "there is a header line but no row of numbers"),
         ("\n\n", "a", "the file holds only empty lines"),
-        ("", "a", "the file is empty. It should hold a header line and one row of numbers a line"),
+        (
+            "",
+            "a",
+            "It should hold a header line and one row of numbers per line",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(file: Path, text: str, column: str | None, message: str) -> None:

@@ -15,7 +15,7 @@ from regard.base.results import Encoded, Step
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.decoding.search import LengthPenalty
 
-VOCAB = 7  # four special symbols and three letters
+VOCAB = 7  # four special tokens and three letters
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Prefixes:
 
 
 class TableDecoder:
-    """Random but fixed probabilities for every sentence (its first symbol) and every prefix."""
+    """Random but fixed probabilities for every sentence (its first token) and every prefix."""
 
     def __init__(self, seed: int, *, sharpness: float = 2.0):
         self.seed = seed
@@ -70,18 +70,18 @@ class TableDecoder:
     def log_probability(self, sentence: int, tokens: tuple[int, ...]) -> float:
         """Return log p of these tokens and the end mark."""
         total, read = 0.0, (BEGIN,)
-        for symbol in (*tokens, END):
-            total += float(self.logits(sentence, read).log_softmax(dim=0)[symbol])
-            read = (*read, symbol)
+        for token in (*tokens, END):
+            total += float(self.logits(sentence, read).log_softmax(dim=0)[token])
+            read = (*read, token)
         return total
 
     def every_output(
         self, sentence: int, *, limit: int, penalty: LengthPenalty
     ) -> Iterator[tuple[float, tuple[int, ...]]]:
-        """Yield the score of every output of at most `limit` symbols, end mark included."""
-        symbols = [symbol for symbol in range(VOCAB) if symbol not in (PAD, BEGIN, END)]
+        """Yield the score of every output of at most `limit` tokens, end mark included."""
+        ordinary = [token for token in range(VOCAB) if token not in (PAD, BEGIN, END)]
         for length in range(limit):
-            for tokens in itertools.product(symbols, repeat=length):
+            for tokens in itertools.product(ordinary, repeat=length):
                 divisor = float(penalty.divisor(torch.tensor(length + 1)))
                 score = self.log_probability(sentence, tokens) / divisor
                 assert math.isfinite(score)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.base.protocols import StepDecoder
-from regard.decoding.beam import beam_search
+from regard.decoding.beam import BeamOptions, beam_search
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
 from regard.decoding.search import LengthPenalty
@@ -51,7 +51,10 @@ def test_a_wide_beam_finds_what_brute_force_finds(
 ) -> None:
     model = table(seed)
     found = beam_search(
-        model, *source(5, 6), rules=rules(limit, 3), beam=300, penalty=penalty, n_best=n_best
+        model,
+        *source(5, 6),
+        rules=rules(limit, 3),
+        options=BeamOptions(beam=300, penalty=penalty, n_best=n_best),
     )
     for sentence, its_limit, hypotheses in zip((5, 6), (limit, 3), found, strict=True):
         every = sorted(model.every_output(sentence, limit=its_limit, penalty=penalty), reverse=True)
@@ -75,10 +78,15 @@ def test_going_on_to_the_limit_finds_nothing_better(
             return super().step(*arguments, **options)
 
     quick, patient = Patient(seed), Patient(seed)
-    (found,) = beam_search(quick, *source(4), rules=rules(7), beam=beam, penalty=penalty)
+    (found,) = beam_search(
+        quick, *source(4), rules=rules(7), options=BeamOptions(beam=beam, penalty=penalty)
+    )
     # The list of all `beam` best is full later, if ever: its first entry must be the same.
     (more,) = beam_search(
-        patient, *source(4), rules=rules(7), beam=beam, penalty=penalty, n_best=beam
+        patient,
+        *source(4),
+        rules=rules(7),
+        options=BeamOptions(beam=beam, penalty=penalty, n_best=beam),
     )
     assert quick.calls <= patient.calls
     assert found[0].tokens == more[0].tokens
@@ -87,7 +95,9 @@ def test_going_on_to_the_limit_finds_nothing_better(
 @pytest.mark.parametrize("seed", range(8))
 def test_a_beam_of_one_is_greedy(table: Any, seed: int) -> None:
     model, penalty = table(seed), LengthPenalty("none")
-    beams = beam_search(model, *source(4, 5, 6), rules=rules(6, 3, 9), beam=1, penalty=penalty)
+    beams = beam_search(
+        model, *source(4, 5, 6), rules=rules(6, 3, 9), options=BeamOptions(beam=1, penalty=penalty)
+    )
     greedy = greedy_search(model, *source(4, 5, 6), rules=rules(6, 3, 9), penalty=penalty)
     for (hypothesis,), (wanted,) in zip(beams, greedy, strict=True):
         assert hypothesis.tokens == wanted.tokens
@@ -101,7 +111,10 @@ def test_n_best_lists_are_sorted_distinct_and_true(
 ) -> None:
     model = table(7)
     (found,) = beam_search(
-        model, *source(4), rules=rules(6), beam=beam, n_best=beam, penalty=penalty
+        model,
+        *source(4),
+        rules=rules(6),
+        options=BeamOptions(beam=beam, n_best=beam, penalty=penalty),
     )
     assert len(found) == beam
     assert len({hypothesis.tokens for hypothesis in found}) == beam
@@ -117,7 +130,10 @@ def test_n_best_lists_are_sorted_distinct_and_true(
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_limits_are_respected(table: Any, limit: int) -> None:
     (found,) = beam_search(
-        table(3), *source(4), rules=rules(limit), beam=4, n_best=4, penalty=LengthPenalty(alpha=2.0)
+        table(3),
+        *source(4),
+        rules=rules(limit),
+        options=BeamOptions(beam=4, n_best=4, penalty=LengthPenalty(alpha=2.0)),
     )
     assert found
     assert all(len(hypothesis.tokens) + 1 <= limit for hypothesis in found)
@@ -133,11 +149,14 @@ def test_a_sentence_is_searched_alone_as_in_any_batch(
         model,
         *source(*(sentences[i] for i in order)),
         rules=rules(*(limits[i] for i in order)),
-        beam=beam,
+        options=BeamOptions(beam=beam),
     )
     for index, (hypothesis,) in zip(order, together, strict=True):
         ((alone,),) = beam_search(
-            model, *source(sentences[index]), rules=rules(limits[index]), beam=beam
+            model,
+            *source(sentences[index]),
+            rules=rules(limits[index]),
+            options=BeamOptions(beam=beam),
         )
         assert alone.tokens == hypothesis.tokens
         assert alone.score == pytest.approx(hypothesis.score, abs=1e-6)
@@ -149,7 +168,7 @@ def test_the_search_stops_as_soon_as_nothing_better_can_come(table: Any) -> None
             return torch.tensor([0.0, 0, 0, 99, 0, 0, 0])  # the end mark, surely
 
     model = Certain(1)
-    ((found,),) = beam_search(model, *source(4), rules=rules(50), beam=3)
+    ((found,),) = beam_search(model, *source(4), rules=rules(50), options=BeamOptions(beam=3))
     assert found.tokens == ()
     assert model.steps == 1
 
@@ -160,12 +179,10 @@ def test_the_attention_belongs_to_the_hypothesis(table: Any, groups: int) -> Non
         table(5),
         *source(4),
         rules=rules(6),
-        beam=3,
-        n_best=3,
-        penalty=LengthPenalty(alpha=2.0),
-        groups=groups,
-        diversity=1.0,
         with_weights=True,
+        options=BeamOptions(
+            beam=3, n_best=3, penalty=LengthPenalty(alpha=2.0), groups=groups, diversity=1.0
+        ),
     )
     assert any(hypothesis.tokens for hypothesis in found)
     for hypothesis in found:
@@ -176,7 +193,9 @@ def test_the_attention_belongs_to_the_hypothesis(table: Any, groups: int) -> Non
 
 def test_attention_is_only_there_on_request(table: Any) -> None:
     for coverage in (0.0, 0.5):
-        ((found,),) = beam_search(table(5), *source(4), rules=rules(6), beam=3, coverage=coverage)
+        ((found,),) = beam_search(
+            table(5), *source(4), rules=rules(6), options=BeamOptions(beam=3, coverage=coverage)
+        )
         assert found.attention is None
 
 
@@ -190,12 +209,12 @@ def test_what_was_not_looked_at_costs_a_finished_output(table: Any) -> None:
             return type(step)(step.logits, step.state, seen if with_weights else None)
 
     model = Looking(3)
-    options: dict[str, Any] = {"rules": rules(4), "beam": 300, "n_best": 5}
-    (found,) = beam_search(model, *source(4), coverage=0.7, **options)
+    options = BeamOptions(beam=300, n_best=5, coverage=0.7)
+    (found,) = beam_search(model, *source(4), rules=rules(4), options=options)
     every = []
     for score, tokens in model.every_output(4, limit=4, penalty=LengthPenalty()):
-        heard = [2, *tokens]
-        sums = [sum(t % 2 == side for t in heard) for side in (0, 1)]
+        read = [2, *tokens]
+        sums = [sum(t % 2 == side for t in read) for side in (0, 1)]
         every.append((score + 0.7 * sum(math.log(min(1, max(s, 1e-6))) for s in sums), tokens))
     assert [h.tokens for h in found] == [tokens for _, tokens in sorted(every, reverse=True)[:5]]
 
@@ -209,11 +228,13 @@ def test_groups_differ_more_than_beams(table: Any) -> None:
                 table(seed, sharpness=3.0),
                 *source(4),
                 rules=rules(5),
-                beam=4,
-                n_best=4,
-                groups=groups,
-                diversity=20.0,
-                penalty=LengthPenalty(alpha=2.0),
+                options=BeamOptions(
+                    beam=4,
+                    n_best=4,
+                    groups=groups,
+                    diversity=20.0,
+                    penalty=LengthPenalty(alpha=2.0),
+                ),
             )
             firsts |= {(seed, hypothesis.tokens[:1]) for hypothesis in found}
         different[groups] = len(firsts)
@@ -223,9 +244,14 @@ def test_groups_differ_more_than_beams(table: Any) -> None:
 def test_groups_without_diversity_find_what_their_beams_find(table: Any) -> None:
     model, penalty = table(9), LengthPenalty()
     (found,) = beam_search(
-        model, *source(4), rules=rules(6), beam=4, groups=2, n_best=4, penalty=penalty
+        model,
+        *source(4),
+        rules=rules(6),
+        options=BeamOptions(beam=4, groups=2, n_best=4, penalty=penalty),
     )
-    (narrow,) = beam_search(model, *source(4), rules=rules(6), beam=2, n_best=2, penalty=penalty)
+    (narrow,) = beam_search(
+        model, *source(4), rules=rules(6), options=BeamOptions(beam=2, n_best=2, penalty=penalty)
+    )
     assert [h.tokens for h in found] == [h.tokens for h in narrow]  # what both found counts once
 
 
@@ -240,4 +266,4 @@ def test_sizes_that_do_not_fit_are_refused(
     table: Any, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        beam_search(table(1), *source(4), rules=rules(6), **options)
+        beam_search(table(1), *source(4), rules=rules(6), options=BeamOptions(**options))

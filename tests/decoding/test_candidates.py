@@ -11,10 +11,10 @@ def test_padding_and_begin_never_come_and_at_the_limit_only_the_end() -> None:
     before = logits.clone()
     found = next_log_probabilities(logits, end_only=torch.tensor([False, True]))
     plain = logits.log_softmax(dim=-1)
-    possible = [symbol for symbol in range(7) if symbol not in (PAD, BEGIN)]
+    possible = [token for token in range(7) if token not in (PAD, BEGIN)]
     assert torch.equal(found[0, possible], plain[0, possible])
     assert (found[:, [PAD, BEGIN]] == IMPOSSIBLE).all()
     assert found[1, END] == plain[1, END]  # a forced end is not free
-    others = [symbol for symbol in range(7) if symbol != END]
+    others = [token for token in range(7) if token != END]
     assert (found[1, others] == IMPOSSIBLE).all()
     assert torch.equal(logits, before)

@@ -9,13 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.decoding.beam import beam_search
-from regard.decoding.constraints.automaton import Spelling
-from regard.decoding.constraints.batch import Constrained
+from regard.decoding.beam import BeamOptions, beam_search
+from regard.decoding.constraints.automaton import TokenAutomaton
+from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
-from regard.decoding.sampling import sample
+from regard.decoding.sampling import SamplingOptions, sample
 from regard.decoding.search import LengthPenalty
 
 VOCAB = 7
@@ -32,8 +32,8 @@ def source(count: int) -> tuple[Tensor, Tensor]:
 
 def rules(constraints: list[Constraints], *limits: int) -> Rules:
     lengths = torch.tensor(limits)
-    constrained = Constrained(constraints, limits=lengths, vocab=VOCAB)
-    return Rules(limits=lengths, constrained=constrained)
+    constrained = BatchConstraints(constraints, limits=lengths, vocab=VOCAB)
+    return Rules(limits=lengths, constraints=constrained)
 
 
 def holds(phrase: tuple[int, ...], tokens: tuple[int, ...]) -> bool:
@@ -73,7 +73,7 @@ def test_prefixes_and_required_phrases_always_appear(
     except ImpossibleConstraintsError as error:
         assert "do not fit" in str(error)
         return
-    found = beam_search(model, *source(2), rules=kept, beam=beam, n_best=beam)
+    found = beam_search(model, *source(2), rules=kept, options=BeamOptions(beam=beam, n_best=beam))
     for number, (hypotheses, constraints) in enumerate(zip(found, asked, strict=True)):
         assert hypotheses
         for hypothesis in hypotheses:
@@ -100,9 +100,9 @@ def test_forbidden_phrases_never_appear_in_any_search(
         assert str(error) == "Sentence 1: its prefix holds what is forbidden."
         return
     found = [
-        *beam_search(model, *source(1), rules=kept, beam=3, n_best=3)[0],
+        *beam_search(model, *source(1), rules=kept, options=BeamOptions(beam=3, n_best=3))[0],
         *greedy_search(model, *source(1), rules=kept)[0],
-        *sample(model, *source(1), rules=kept, seed=seed, count=3)[0],
+        *sample(model, *source(1), rules=kept, count=3, options=SamplingOptions(seed=seed))[0],
     ]
     assert found
     for hypothesis in found:
@@ -116,7 +116,9 @@ def test_a_wide_beam_finds_the_best_output_that_has_the_phrase(
     table: Any, seed: int, phrase: tuple[int, ...]
 ) -> None:
     model, wanted, penalty = table(seed), Constraints(required=(phrase,)), LengthPenalty()
-    ((found, *_),) = beam_search(model, *source(1), rules=rules([wanted], 4), beam=300)
+    ((found, *_),) = beam_search(
+        model, *source(1), rules=rules([wanted], 4), options=BeamOptions(beam=300)
+    )
     every = model.every_output(4, limit=4, penalty=penalty)
     best = max((score, tokens) for score, tokens in every if holds(phrase, tokens))
     assert found.tokens == best[1]
@@ -132,13 +134,15 @@ def test_a_wide_beam_finds_the_best_output_that_has_the_phrase(
 def test_spelling_holds_however_the_words_are_cut(
     table: Any, seed: int, forbidden: list[str], opening: str
 ) -> None:
-    spelling = Spelling(SURFACES, opening=opening, forbidden=forbidden)
+    automaton = TokenAutomaton(SURFACES, opening=opening, forbidden=forbidden)
     try:
-        kept = rules([Constraints(spelling=spelling)], 7)
+        kept = rules([Constraints(automaton=automaton)], 7)
     except ImpossibleConstraintsError as error:
         assert "begins as asked without what is forbidden" in str(error)
         return
-    (beams,) = beam_search(table(seed), *source(1), rules=kept, beam=3, n_best=2)
+    (beams,) = beam_search(
+        table(seed), *source(1), rules=kept, options=BeamOptions(beam=3, n_best=2)
+    )
     (greedy,) = greedy_search(table(seed), *source(1), rules=kept)
     assert beams and greedy
     for hypothesis in (*beams, *greedy):
@@ -151,46 +155,46 @@ def test_spelling_holds_however_the_words_are_cut(
 def test_with_spelling_a_required_phrase_ends_its_word() -> None:
     surfaces = ["", "?", "", "", " a", "b", " c"]
 
-    spelling = Spelling(surfaces)
-    assert spelling.glued.tolist() == [False, False, False, False, False, True, False]
-    wanted = Constraints(required=((4,),), spelling=spelling)
-    constrained = Constrained([wanted], limits=torch.tensor([9]), vocab=VOCAB)
-    standing = constrained.follow(constrained.start(), torch.tensor([4]))
+    automaton = TokenAutomaton(surfaces)
+    assert automaton.joins.tolist() == [False, False, False, False, False, True, False]
+    wanted = Constraints(required=((4,),), automaton=automaton)
+    constrained = BatchConstraints([wanted], limits=torch.tensor([9]), vocab=VOCAB)
+    state = constrained.follow(constrained.start(), torch.tensor([4]))
     values = torch.zeros(1, VOCAB)
-    constrained.ban(values, standing, torch.tensor([0]), remaining=torch.tensor([6]))
+    constrained.ban(values, state, torch.tensor([0]), remaining=torch.tensor([6]))
     assert values[0, 5] == -torch.inf
     assert values[0, 6] == 0
 
 
-IMPOSSIBLE_WISHES: dict[str, tuple[Constraints, str]] = {
+IMPOSSIBLE: dict[str, tuple[Constraints, str]] = {
     "a prefix beyond the limit": (
         Constraints(prefix=(4, 4, 4, 4)),
-        "a prefix of 4 symbols does not fit into an output of at most 3; shorten it",
+        "a prefix of 4 tokens does not fit into an output of at most 3; shorten it",
     ),
     "more required than there is room": (
         Constraints(prefix=(4,), required=((5, 5), (6,))),
-        "what is required takes 3 symbols more, which do not fit into an output of at most 3",
+        "what is required takes 3 tokens more, which do not fit into an output of at most 3",
     ),
     "required and forbidden": (
         Constraints(required=((5, 6),), forbidden=((6,),)),
         "its required phrase holds what is forbidden",
     ),
-    "an empty phrase": (Constraints(required=((),)), "must have symbols"),
-    "a phrase of special symbols": (Constraints(forbidden=((3,),)), r"the phrase \(3,\)"),
+    "an empty phrase": (Constraints(required=((),)), "must have tokens"),
+    "a phrase of special tokens": (Constraints(forbidden=((3,),)), r"the phrase \(3,\)"),
     "too many phrases": (
         Constraints(forbidden=tuple((number,) for number in range(4, 80))),
         "at most 62 phrases",
     ),
     "an opening beyond the limit": (
-        Constraints(spelling=Spelling(SURFACES, opening="a b a")),
-        "no output of at most 3 symbols begins as asked",
+        Constraints(automaton=TokenAutomaton(SURFACES, opening="a b a")),
+        "no output of at most 3 tokens begins as asked",
     ),
 }
 
 
-@pytest.mark.parametrize("case", IMPOSSIBLE_WISHES)
+@pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_what_cannot_hold_is_refused_before_the_search(case: str) -> None:
-    wanted, message = IMPOSSIBLE_WISHES[case]
+    wanted, message = IMPOSSIBLE[case]
     with pytest.raises(ImpossibleConstraintsError, match=f"Sentence 2: .*{message}") as caught:
         rules([Constraints(), wanted], 4, 4)
     assert caught.value.index == 1
@@ -199,4 +203,4 @@ def test_what_cannot_hold_is_refused_before_the_search(case: str) -> None:
 def test_too_many_forbidden_words_for_the_table_are_refused() -> None:
     words = [f"word{number}" for number in range(300)]
     with pytest.raises(Exception, match="300 forbidden words are too many"):
-        Spelling(["x"] * 400_000, forbidden=words)
+        TokenAutomaton(["x"] * 400_000, forbidden=words)

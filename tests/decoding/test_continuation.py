@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.base.results import Step
-from regard.decoding.continuation import Choice, Continuing, Drawn, continuation
+from regard.decoding.continuation import Choice, ContinuationModel, Drawn, continuation
 
 VOCAB = 11
 
 
 class Sum:
-    """Knows nothing but the sum of the symbols that it has read, and counts its readings."""
+    """Knows nothing but the sum of the tokens that it has read, and counts its readings."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(3)
@@ -25,7 +25,7 @@ class Sum:
         self.longest = 0
 
     def start(self, batch: int) -> Tensor:
-        return torch.zeros(batch, 2, dtype=torch.long)  # sum and number of symbols
+        return torch.zeros(batch, 2, dtype=torch.long)  # sum and number of tokens
 
     def read(self, tokens: Tensor, state: Tensor) -> Step[Tensor]:
         self.read_symbols += tokens.numel()
@@ -53,7 +53,7 @@ def texts(model: Sum, prompt: Sequence[int], **options: Any) -> list[list[int]]:
 
 
 def test_the_model_of_these_tests_can_continue() -> None:
-    assert isinstance(Sum(), Continuing)
+    assert isinstance(Sum(), ContinuationModel)
 
 
 @settings(deadline=None, max_examples=40)
@@ -67,8 +67,10 @@ def test_the_model_of_these_tests_can_continue() -> None:
 def test_the_cache_changes_nothing_but_the_work(
     prompt: list[int], context: int | None, temperature: float, penalty: float, seed: int
 ) -> None:
-    choice = Choice(temperature=temperature, repetition_penalty=penalty, top_k=8, top_p=0.95)
-    options = {"choice": choice, "max_tokens": 20, "context": context, "seed": seed, "samples": 3}
+    choice = Choice(
+        seed=seed, temperature=temperature, repetition_penalty=penalty, top_k=8, top_p=0.95
+    )
+    options = {"choice": choice, "max_tokens": 20, "context": context, "samples": 3}
     cached, plain = Sum(), Sum()
     assert texts(cached, prompt, **options) == texts(plain, prompt, **options, cache=False)
     assert cached.read_symbols <= plain.read_symbols
@@ -81,7 +83,7 @@ def test_the_cache_changes_nothing_but_the_work(
 def test_a_sample_does_not_depend_on_the_others(samples: int, seed: int, stop: int) -> None:
     options = {
         "max_tokens": 15,
-        "seed": seed,
+        "choice": Choice(seed=seed),
         "finished": lambda drawn: drawn.token == stop,
     }
     many = texts(Sum(), [1, 2], samples=samples, **options)
@@ -93,7 +95,7 @@ def test_a_sample_does_not_depend_on_the_others(samples: int, seed: int, stop: i
 
 def test_seeds_differ_and_repeat() -> None:
     first, again, other = (
-        texts(Sum(), [0], max_tokens=30, seed=seed, samples=2) for seed in (1, 1, 2)
+        texts(Sum(), [0], max_tokens=30, choice=Choice(seed=seed), samples=2) for seed in (1, 1, 2)
     )
     assert first == again != other
     assert first[0] != first[1]
@@ -112,13 +114,13 @@ def test_greedy_takes_the_most_probable_symbol() -> None:
 def test_a_penalty_ends_repetition() -> None:
     logits = torch.tensor([[2.0, 1.9]])
     before = torch.tensor([[0, 0]])
-    luck = torch.tensor([0.5], dtype=torch.float64)
+    uniforms = torch.tensor([0.5], dtype=torch.float64)
     for penalty, expected in ((1.0, 0), (1.2, 1)):
         choice = Choice(temperature=0.0, repetition_penalty=penalty)
-        assert choice(logits, before=before, luck=luck).tolist() == [expected]
+        assert choice(logits, before=before, uniforms=uniforms).tolist() == [expected]
 
 
 def test_what_cannot_be_continued() -> None:
-    with pytest.raises(ValueError, match="at least one symbol"):
+    with pytest.raises(ValueError, match="at least one token"):
         texts(Sum(), [], max_tokens=1)
     assert texts(Sum(), [1], max_tokens=0) == [[]]

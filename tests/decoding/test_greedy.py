@@ -16,17 +16,17 @@ MASK = torch.ones_like(SOURCE, dtype=torch.bool)
 
 
 def by_hand(model: Any, sentence: int, limit: int) -> tuple[tuple[int, ...], float]:
-    """Return what greedy search does, one symbol after the other."""
+    """Return what greedy search does, one token after the other."""
     read, total = (BEGIN,), 0.0
     while True:
         log_p: Tensor = model.logits(sentence, read).log_softmax(dim=0)
         allowed = log_p.clone()
         allowed[[PAD, BEGIN]] = -torch.inf
-        symbol = END if len(read) == limit else int(allowed.argmax())
-        total += float(log_p[symbol])
-        if symbol == END:
+        token = END if len(read) == limit else int(allowed.argmax())
+        total += float(log_p[token])
+        if token == END:
             return read[1:], total
-        read = (*read, symbol)
+        read = (*read, token)
 
 
 @pytest.mark.parametrize("seed", range(8))

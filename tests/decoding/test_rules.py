@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.special_tokens import END
-from regard.decoding.beam import beam_search
+from regard.decoding.beam import BeamOptions, beam_search
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
 
@@ -19,7 +19,9 @@ MASK = torch.ones_like(SOURCE, dtype=torch.bool)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 3), beam=st.integers(1, 3))
 def test_no_ngram_comes_twice(table: Any, seed: int, size: int, beam: int) -> None:
     rules = Rules(limits=torch.tensor([9]), no_repeat_ngram=size)
-    (found,) = beam_search(table(seed), SOURCE, MASK, rules=rules, beam=beam, n_best=beam)
+    (found,) = beam_search(
+        table(seed), SOURCE, MASK, rules=rules, options=BeamOptions(beam=beam, n_best=beam)
+    )
     for hypothesis in found:
         tokens = hypothesis.tokens
         grams = [tokens[i : i + size] for i in range(len(tokens) - size + 1)]
@@ -30,18 +32,20 @@ def test_no_ngram_comes_twice(table: Any, seed: int, size: int, beam: int) -> No
 @given(seed=st.integers(0, 10**6), least=st.integers(1, 6))
 def test_outputs_are_as_long_as_they_must_be(table: Any, seed: int, least: int) -> None:
     rules = Rules(limits=torch.tensor([7]), least=torch.tensor([least]))
-    (beams,) = beam_search(table(seed), SOURCE, MASK, rules=rules, beam=2, n_best=2)
+    (beams,) = beam_search(
+        table(seed), SOURCE, MASK, rules=rules, options=BeamOptions(beam=2, n_best=2)
+    )
     (greedy,) = greedy_search(table(seed), SOURCE, MASK, rules=rules)
     for hypothesis in (*beams, *greedy):
         assert least <= len(hypothesis.tokens) + 1 <= 7
 
 
 def test_rules_that_leave_nothing_step_back() -> None:
-    """Four symbols can be written once each; then the end may come before its time."""
+    """Four tokens can be written once each; then the end may come before its time."""
     rules = Rules(limits=torch.tensor([50]), least=torch.tensor([50]), no_repeat_ngram=1)
     written = rules.start()
-    for symbol in (1, 4, 5, 6):
-        written = rules.follow(written, torch.tensor([symbol]))
+    for token in (1, 4, 5, 6):
+        written = rules.follow(written, torch.tensor([token]))
     values = rules.log_probabilities(torch.zeros(1, 7), written)
     assert values[0, END] > -torch.inf
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN, END
-from regard.decoding.constraints.automaton import Spelling
+from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
@@ -94,9 +94,9 @@ def test_constraints_hold_or_are_refused(
     wanted = Constraints(
         prefix=prefix,
         required=tuple(required),
-        forbidden=tuple((symbol,) for symbol in forbidden),
+        forbidden=tuple((token,) for token in forbidden),
     )
-    clash = set(forbidden) & {*prefix, *(symbol for phrase in required for symbol in phrase)}
+    clash = set(forbidden) & {*prefix, *(token for phrase in required for token in phrase)}
     try:
         ((found, *_),) = engine.search([SOURCES[2]], decoding(), constraints=[wanted])
     except ImpossibleConstraintsError:
@@ -113,7 +113,7 @@ def test_what_contradicts_itself_only_together_is_refused_after_the_search(
     engine: TorchEngine,
 ) -> None:
     surfaces = ["", "?", "", "", *(f" {letter}" for letter in "abcdefgh")]
-    wanted = Constraints(required=((4,),), spelling=Spelling(surfaces, forbidden=["a"]))
+    wanted = Constraints(required=((4,),), automaton=TokenAutomaton(surfaces, forbidden=["a"]))
     with pytest.raises(ImpossibleConstraintsError, match="Sentence 2: the search found no output"):
         engine.search(SOURCES[:2], decoding(), constraints=[Constraints(), wanted])
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from regard.compute.processes import CAN_FORK
+from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine, TorchProcesses
@@ -23,6 +24,8 @@ from regard.settings.models import TransformerSettings
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="workers need Linux and no GPU")
 RANDOM = Random(1)
 SOURCES = [[RANDOM.randrange(4, 20) for _ in range(RANDOM.randint(1, 9))] for _ in range(17)]
+
+AUTOMATON = TokenAutomaton(["", "?", "", "", *"abcd", " a", " b", " c", " d"], forbidden=["a", "b"])
 
 
 @pytest.fixture
@@ -55,6 +58,7 @@ def test_it_keeps_the_protocol(shared: TorchProcesses) -> None:
         ({"method": "sample"}, {"n_best": 2}),
         ({"beam": 2}, {"attention": True}),
         ({"beam": 2}, {"constraints": [Constraints(prefix=(5,))] * len(SOURCES)}),
+        ({"beam": 2}, {"constraints": [Constraints(automaton=AUTOMATON)] * len(SOURCES)}),
     ],
 )
 def test_all_find_what_one_finds(

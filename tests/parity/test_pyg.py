@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.attention.edges import Edges
-from regard.attention.graph import GraphAttention
+from regard.attention.graph import EDGE_SCORES, GraphAttention
 from regard.models.graph_classifier import GraphConvolution
 
 with warnings.catch_warnings():
@@ -54,7 +54,8 @@ def require_same(ours: Any, theirs: Any, features: torch.Tensor, pairs: Any, edg
 def test_gat(graph: tuple[torch.Tensor, torch.Tensor, Edges], concatenate: bool) -> None:
     features, pairs, edges = graph
     theirs = pyg.GATConv(FEATURES, DIM, heads=HEADS, concat=concatenate)
-    ours = GraphAttention(input_dim=FEATURES, head_dim=DIM, heads=HEADS, concatenate=concatenate)
+    score = EDGE_SCORES["additive"](heads=HEADS, head_dim=DIM)
+    ours = GraphAttention(input_dim=FEATURES, score=score, concatenate=concatenate)
     with torch.no_grad():
         torch.nn.init.normal_(theirs.bias)
         ours.project[0].weight.copy_(theirs.lin.weight.t())
@@ -72,9 +73,7 @@ def test_gatv2(graph: tuple[torch.Tensor, torch.Tensor, Edges], concatenate: boo
     theirs = pyg.GATv2Conv(FEATURES, DIM, heads=HEADS, concat=concatenate)
     ours = GraphAttention(
         input_dim=FEATURES,
-        head_dim=DIM,
-        heads=HEADS,
-        score="dynamic",
+        score=EDGE_SCORES["dynamic"](heads=HEADS, head_dim=DIM),
         concatenate=concatenate,
         projection_bias=True,
     )

@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         draw_arcs([attention(place=9)], path)
 
 
-def test_the_weights_come_as_a_table_too(tmp_path: Path) -> None:
+def test_the_weights_can_be_written_as_a_table(tmp_path: Path) -> None:
     path = tmp_path / "arcs.json"
     draw_arcs([attention(animal=0.8)], path)
     rows = json.loads(path.read_text(encoding="utf-8"))

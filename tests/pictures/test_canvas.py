@@ -59,7 +59,7 @@ def test_a_script_without_a_font_is_named_and_does_not_stop_the_picture(format, 
         assert figure_in_full(draw_words).texts
 
 
-def test_whoever_shows_an_svg_file_has_fonts_of_their_own():
+def test_svg_files_use_the_fonts_of_the_viewer():
     assert "猫" in figure_svg(draw_words)
 
 

@@ -44,7 +44,7 @@ def test_more_models_than_colours_can_be_drawn():
     assert all(f">{name}</text>" in svg for name in names)
 
 
-def test_the_numbers_behind_it(tmp_path: Path):
+def test_the_data_can_be_written_as_a_table(tmp_path: Path):
     path = tmp_path / "by-length.csv"
     write_interval_curves(BANDS, path)
     with path.open(encoding="utf-8", newline="") as file:

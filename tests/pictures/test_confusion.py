@@ -19,12 +19,12 @@ def test_labels_and_counts_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "c.png").stat().st_size > 1_000
 
 
-def test_many_labels_go_without_counts() -> None:
+def test_many_labels_have_no_counts() -> None:
     drawn = confusion_svg(np.full((21, 21), 77), labels=[f"l{number}" for number in range(21)])
     assert ">77<" not in drawn
 
 
-def test_the_counts_come_as_a_table_too(tmp_path: Path) -> None:
+def test_the_counts_can_be_written_as_a_table(tmp_path: Path) -> None:
     draw_confusion(COUNTS, labels=["good", "bad"], path=tmp_path / "c.csv")
     lines = (tmp_path / "c.csv").read_text().splitlines()
     assert lines[:3] == ["true,predicted,count", "good,good,8", "good,bad,2"]

@@ -97,7 +97,7 @@ def test_whatever_validation_measures_is_drawn(measure: str, label: str):
     assert label in texts_of(learning_curves_svg({"run": rows}))
 
 
-def test_the_numbers_come_as_tables_too(tmp_path: Path):
+def test_the_data_can_be_written_as_tables(tmp_path: Path):
     draw_length_curves(BANDS, tmp_path / "a.csv")
     lines = (tmp_path / "a.csv").read_text().splitlines()
     assert lines[0] == "model,low,high,sentences,bleu"

@@ -66,7 +66,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
         project_to_plane(np.zeros((3, 2)), method="pca")
 
 
-def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:
+def test_the_data_can_be_written_as_tables(tmp_path: Path) -> None:
     lines = drawn(tmp_path / "n.csv", [Neighbour("b", 1, 0.5), Neighbour("c", -1, 0.25)])
     assert lines.splitlines()[0] == "node,class,weight"
     assert lines.splitlines()[2:] == ["b,dogs,0.5", "c,,0.25"]

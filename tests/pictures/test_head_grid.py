@@ -25,7 +25,7 @@ def test_every_layer_and_head_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "heads.png").stat().st_size > 1_000
 
 
-def test_the_heads_of_one_layer_stand_in_rows_and_keep_its_number(tmp_path: Path) -> None:
+def test_the_heads_of_one_layer_are_drawn_in_rows_with_its_number(tmp_path: Path) -> None:
     weights = np.full((1, 6, 2, 3), 0.3)
     drawn = head_grid_svg(weights, source=["a", "b", "c"], target=["x", "y"], first_layer=4)
     assert "layer 4, head 5" in drawn
@@ -52,7 +52,7 @@ def test_right_to_left_words_are_drawn_from_the_right() -> None:
     assert first < second
 
 
-def test_many_words_go_without_labels() -> None:
+def test_many_words_have_no_labels() -> None:
     weights, words = np.zeros((1, 1, 30, 30)), ["word"] * 30
     assert "word" not in head_grid_svg(weights, source=words, target=words)
 

@@ -42,7 +42,7 @@ def test_ids_of_two_pictures_differ():
     assert not first & second
 
 
-def test_ink_takes_the_colours_of_the_page():
+def test_text_takes_the_colours_of_the_page():
     assert 'fill="currentColor"' in inlined('<path fill="#1f2328"/>')
     assert "stroke: var(--line)" in inlined('<path style="stroke: #e2e6ea"/>')
 

@@ -46,7 +46,7 @@ def test_nothing_to_draw_is_refused(tmp_path: Path) -> None:
         draw_gradients({"before": {}}, tmp_path / "x.png")
 
 
-def test_the_numbers_come_as_tables_too(tmp_path: Path) -> None:
+def test_the_data_can_be_written_as_tables(tmp_path: Path) -> None:
     draw_ladder([LadderBar("0", "f", 0.5, "n")], tmp_path / "l.csv")
     assert (tmp_path / "l.csv").read_text() == "label,formula,accuracy,note\n0,f,0.5,n\n"
     draw_gradients({"before": {"LSTM": [1.0, 0.5]}}, tmp_path / "g.csv")

@@ -22,7 +22,7 @@ def test_a_picture_has_ids_of_its_own_and_the_colours_of_the_page() -> None:
     assert "http" not in one.replace("http://www.w3.org/", "")
 
 
-def test_texts_of_strangers_stay_texts() -> None:
+def test_untrusted_texts_are_escaped() -> None:
     drawn = notebook_picture(heat_map_svg(np.eye(1), source=[ATTACK], target=["b"]), label=ATTACK)
     assert "<img" not in drawn + notebook_lines((ATTACK, ATTACK))
 

@@ -83,7 +83,7 @@ def everything(text: str) -> list[Section]:
     ]
 
 
-def test_texts_of_strangers_stay_texts():
+def test_untrusted_texts_are_escaped():
     page = Page(report_html(title=ATTACK, sections=everything(ATTACK)))
     assert page.tags.count("script") == 1
     assert "img" not in page.tags

@@ -72,7 +72,7 @@ def page(report: Path) -> Iterator[Any]:
     assert not said
 
 
-def test_pointing_at_a_word_lights_up_what_it_attends_to(page: Any) -> None:
+def test_pointing_at_a_word_highlights_what_it_attends_to(page: Any) -> None:
     figure = page.locator(".hover-map").first
     figure.locator("button.word", has_text="mögen").hover()
     assert figure.locator(".source-word.most").all_text_contents() == ["like"]

@@ -38,7 +38,7 @@ def test_texts_are_escaped():
         (True, "<td>True</td>"),
     ],
 )
-def test_a_table_shows_each_value_as_a_person_writes_it(value, shown):
+def test_a_table_formats_its_values(value, shown):
     assert shown in Table("scores", ["value"], [[value]]).to_html(1)
 
 
@@ -121,7 +121,7 @@ def test_columns_of_a_right_to_left_source_run_from_the_right():
     assert 'aria-label="heat map">' in HoverMap(["dog", "no"], ["כ", "ל"], weights, "").to_html(1)
 
 
-def test_words_stand_in_the_order_of_their_script():
+def test_words_are_in_the_order_of_their_script():
     written = HoverMap(["dog", "猫"], ["כ", "ל"], np.eye(2), "").to_html(1)
     source, target = re.findall(r'<span class="side">\w+</span><div([^>]*)>', written)
     assert (source, target) == ("", ' dir="rtl"')

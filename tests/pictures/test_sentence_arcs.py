@@ -53,7 +53,7 @@ def test_weights_must_fit_the_words() -> None:
         sentence_arcs_svg(np.ones((3, 3)), words=["a", "b"])
 
 
-def test_wide_characters_get_the_room_of_two() -> None:
+def test_wide_characters_count_as_two_letters() -> None:
     assert (label_width("cat"), label_width("猫"), label_width("e\u0301")) == (3, 2, 1)
     centres, width = word_centres(["ab", "猫"])
     assert (centres, width) == ([1.0, 5.0], 8.0)

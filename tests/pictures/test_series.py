@@ -64,7 +64,7 @@ def test_only_the_part_that_is_visible_is_drawn() -> None:
     assert 20 <= points_drawn(growing) <= 27
 
 
-def test_the_numbers_come_as_a_table_too(tmp_path: Path) -> None:
+def test_the_data_can_be_written_as_a_table(tmp_path: Path) -> None:
     lines = draw(tmp_path / "x.csv", weights=False, joined=True).splitlines()
     assert lines[0] == "time,series,forecast"
     assert len(lines) == 81

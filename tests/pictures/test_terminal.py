@@ -29,7 +29,7 @@ def lines_of(weights, source, target, width: int) -> list[str]:
     return [line.rstrip() for line in picture.plain.splitlines()]
 
 
-def test_words_stand_over_their_columns_where_there_is_room():
+def test_words_are_above_their_columns_where_there_is_room():
     assert lines_of(WEIGHTS, SOURCE, TARGET, 80) == [
         "       cats do not like dogs",
         "Katzen ████",
@@ -40,7 +40,7 @@ def test_words_stand_over_their_columns_where_there_is_room():
     ]
 
 
-def test_words_stand_on_steps_where_columns_are_narrow():
+def test_words_are_on_steps_where_columns_are_narrow():
     words = [f"Wortnummer{number}" for number in range(8)]
     lines = lines_of(np.eye(8), words, words, 60)
     assert lines[0].strip() == "Wortnummer0"
@@ -51,7 +51,7 @@ def test_words_stand_on_steps_where_columns_are_narrow():
     assert lines[7].index("Wortnummer7") == lines[15].index("██")
 
 
-def test_a_wide_map_is_wrapped_into_panels():
+def test_a_wide_map_is_wrapped():
     source = [f"word{number}" for number in range(30)]
     lines = lines_of(np.eye(3, 30), source, ["a", "b", "c"], 50)
     assert sum(line.startswith("a ") or line == "a" for line in lines) == 2

@@ -97,7 +97,7 @@ def test_a_negative_word_order_is_refused():
         corpus_chrf(SYSTEM, REFERENCE, word_order=-1)
 
 
-def test_scoring_does_without_torch_and_matplotlib():
+def test_scoring_imports_neither_torch_nor_matplotlib():
     program = (
         "import sys, regard.scoring.bleu, regard.scoring.alignment;"
         "sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
@@ -105,7 +105,7 @@ def test_scoring_does_without_torch_and_matplotlib():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_tokenised_text_is_scored_without_a_lecture(caplog: pytest.LogCaptureFixture) -> None:
+def test_tokenised_text_is_scored_without_a_hint(caplog: pytest.LogCaptureFixture) -> None:
     lines = ["a man walks ."] * 200
     assert corpus_bleu(lines, lines).value == pytest.approx(100)
     assert not caplog.records

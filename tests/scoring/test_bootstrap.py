@@ -26,7 +26,7 @@ GOOD, REFERENCE = made(60, wrong=0.05)
 BAD, _ = made(60, wrong=0.4)
 
 
-def test_a_clear_difference_is_no_chance_and_none_is():
+def test_only_a_clear_difference_is_significant():
     found = paired_bootstrap(
         {"bad": BAD, "good": GOOD, "again": list(BAD)}, REFERENCE, baseline="bad", samples=300
     )

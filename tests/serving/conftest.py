@@ -26,7 +26,7 @@ TOY_EXAMPLES = ("badal kofen migon", "rulis zepur batam kodal", "mifen rugon")
 
 @pytest.fixture(scope="session")
 def served_models(random_transformer_run: Path, toy_run: Path) -> list[ServedModel]:
-    """A Transformer that was never trained, and a recurrent model that knows the toy language."""
+    """An untrained Transformer, and a recurrent model trained on the toy language."""
     runs = {"transformer": random_transformer_run, "attention": toy_run}
     pairs = {"transformer": Pair("en", "fr"), "attention": Pair("en", "de")}
     return [ServedModel(name, pairs[name], load(run), TOY_EXAMPLES) for name, run in runs.items()]
@@ -37,12 +37,12 @@ class Running(NamedTuple):
 
     url: str
     stop: Callable[[], None]
-    """Begins to stop it."""
+    """Starts to stop it."""
 
 
 @contextmanager
 def running_server(app: FastAPI) -> Iterator[Running]:
-    """Run a real server in a thread; it has ended after the block."""
+    """Run a real server in a thread until the block ends."""
     listening = listening_socket("127.0.0.1", 0)
     server = make_server(app, drain_seconds=10.0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
@@ -54,7 +54,7 @@ def running_server(app: FastAPI) -> Iterator[Running]:
     try:
         while not server.started:
             if not thread.is_alive():
-                raise RuntimeError("the server has ended before it began")
+                raise RuntimeError("the server ended before it had started")
             time.sleep(0.01)
         yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", stop)
     finally:
@@ -85,7 +85,7 @@ def server_url(served_models: list[ServedModel]) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def client(server_url: str) -> Iterator[httpx.Client]:
-    """A client of the server that all tests share."""
+    """A client of the shared server."""
     with httpx.Client(base_url=server_url, timeout=30) as found:
         yield found
 
@@ -104,7 +104,7 @@ def start(served_models: list[ServedModel]) -> Iterator[Callable[..., httpx.Clie
 
 
 class GatedEngine:
-    """An engine that says when it has begun, and goes on when it may; it counts its sentences."""
+    """An engine that signals when it starts, waits for its gate, and counts its sentences."""
 
     name = "gated"
     batch_tokens = 1_000
@@ -130,18 +130,17 @@ class GatedEngine:
 
 
 class GatedServer(NamedTuple):
-    """A server whose model waits for a sign."""
+    """A server whose model waits until the gate of its engine is opened."""
 
     engine: GatedEngine
-    app: FastAPI
     url: str
     stop: Callable[[], None]
-    """Begins to stop the server."""
+    """Starts to stop the server."""
 
 
 @pytest.fixture
 def gated(served_models: list[ServedModel]) -> Iterator[Callable[..., GatedServer]]:
-    """Return a function that starts a server with one model that waits for a sign."""
+    """Return a function that starts a server with one model that waits for its gate."""
     with ExitStack() as stack:
 
         def call(**changes: Any) -> GatedServer:
@@ -157,7 +156,7 @@ def gated(served_models: list[ServedModel]) -> Iterator[Callable[..., GatedServe
             model = ServedModel("gated", Pair("en", "de"), translator)
             app = create_app([model], ServerSettings(**{"wait_ms": 0, **changes}))
             server = stack.enter_context(running_server(app))
-            stack.callback(engine.gate.set)  # before the server ends, which waits for the model
-            return GatedServer(engine, app, server.url, server.stop)
+            stack.callback(engine.gate.set)  # before the server stops, as it waits for the model
+            return GatedServer(engine, server.url, server.stop)
 
         yield call

@@ -18,7 +18,7 @@ def attend(client: httpx.Client, **fields: Any) -> dict[str, Any]:
     return answer.json()
 
 
-def test_models_say_what_a_page_needs(client: httpx.Client) -> None:
+def test_models_are_described_for_the_page(client: httpx.Client) -> None:
     transformer, recurrent = client.get("/models").json()["models"]
     assert transformer["name"] == "transformer"
     assert transformer["family"] == "transformer"

@@ -1,4 +1,4 @@
-"""Guessing a language among those that are served."""
+"""Language detection among the served languages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_sentence_shows_its_language(text: str, language: str) -> None:
     assert THREE.best(text).confidence > 50
 
 
-def test_of_one_language_it_is_that_one() -> None:
+def test_a_single_language_is_always_detected() -> None:
     alone = Detector(["de", "de"])
     assert alone.guesses("whatever this is") == [("de", 100.0)]
     assert alone.guesses(" ") == [("de", 0.0)]

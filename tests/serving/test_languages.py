@@ -1,4 +1,4 @@
-"""Which languages a run is for."""
+"""The language pair of a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_pair_can_be_written(text: str, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "en", "english-german", "en-", "EN-DE", "en:d"])
-def test_what_is_no_pair_is_refused(text: str) -> None:
+def test_an_invalid_pair_is_refused(text: str) -> None:
     with pytest.raises(
         SettingsError, match="is not a pair of languages: write their codes as en-de"
     ):

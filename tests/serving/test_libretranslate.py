@@ -22,7 +22,7 @@ def translate(client: httpx.Client, q: Any, **fields: Any) -> dict[str, Any]:
     return answer.json()
 
 
-def test_the_published_client_works_as_it_is(server_url: str) -> None:
+def test_the_published_client_works_unchanged(server_url: str) -> None:
     api = LibreTranslateAPI(server_url)
     assert api.translate("badal kofen", "en", "de") == "LADAB NEFOK"
     assert api.detect("badal kofen") == [{"confidence": 100.0, "language": "en"}]
@@ -37,7 +37,7 @@ def test_languages_have_names_and_targets(client: httpx.Client) -> None:
     ]
 
 
-def test_a_page_learns_the_limits(client: httpx.Client) -> None:
+def test_frontend_settings_give_the_limits(client: httpx.Client) -> None:
     found = client.get("/frontend/settings").json()
     assert found["charLimit"] == 10_000
     assert not found["keyRequired"]
@@ -67,7 +67,7 @@ def test_a_list_gives_a_list(client: httpx.Client) -> None:
     assert translate(client, []) == {"translatedText": []}
 
 
-def test_a_language_can_be_found_out(client: httpx.Client) -> None:
+def test_the_source_language_can_be_detected(client: httpx.Client) -> None:
     known = {"confidence": 100.0, "language": "en"}
     assert translate(client, "badal", source="auto") == {
         "translatedText": "LADAB",

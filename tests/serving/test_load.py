@@ -81,7 +81,9 @@ def test_more_views_than_can_be_shown(gated: Callable[..., Any], pool: ThreadPoo
 
 
 @pytest.mark.parametrize("path", ["/translate", "/attend"])
-def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -> None:
+def test_a_request_that_misses_its_deadline_is_cancelled(
+    gated: Callable[..., Any], path: str
+) -> None:
     server = gated(deadline_seconds=0.2)
     answer = post(server, path)
     assert answer.status_code == 503
@@ -89,7 +91,7 @@ def test_what_takes_too_long_is_given_up(gated: Callable[..., Any], path: str) -
     assert answer.headers["retry-after"] == "5"
 
 
-def test_a_stream_that_takes_too_long_says_so(gated: Callable[..., Any]) -> None:
+def test_a_stream_that_misses_its_deadline_says_so(gated: Callable[..., Any]) -> None:
     text = post(gated(deadline_seconds=0.2), "/stream").text
     said = json.loads(text.splitlines()[-2].removeprefix("data: "))
     assert said == {

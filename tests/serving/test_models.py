@@ -1,4 +1,4 @@
-"""Runs made ready to be served."""
+"""Loading runs to serve them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening."""
+"""The listening socket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_client_that_comes_before_the_server_has_begun_waits() -> None:
             assert accepted.recv(10) == b"early"
 
 
-def test_small_answers_leave_at_once() -> None:
+def test_small_responses_are_not_delayed() -> None:
     async def undelayed() -> list[int]:
         seen = []
 

@@ -101,7 +101,7 @@ def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) ->
     ("fields", "status", "problem"),
     [
         ({}, 400, "Invalid request: missing q parameter"),
-        ({"q": " "}, 400, "There is nothing to look at: q is empty."),
+        ({"q": " "}, 400, "There is nothing to translate: q is empty."),
         ({"q": "a\0"}, 400, "q holds a NUL character, which no text has."),
         ({"q": "a", "prefix": "\0"}, 400, "prefix holds a NUL character, which no text has."),
         ({"q": "a", "model": "x"}, 404,
@@ -163,7 +163,7 @@ def test_a_slow_body_is_not_waited_for(start: Callable[..., httpx.Client]) -> No
     [[], [b"GET / HTTP/1.1\r\nHost:"], [b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /hea"]],
     ids=["nothing", "half a head", "half a second head"],
 )
-def test_a_slow_head_is_not_waited_for(
+def test_slow_headers_are_not_waited_for(
     server_url: str, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
 ) -> None:
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)

@@ -34,11 +34,11 @@ def test_the_page_has_all_parts_and_needs_no_network(folder: Path):
         "Two &lt;models&gt;",
         "Scores on 30 sentences",
         "bs:50|seed:12345",
-        "Short sentences and long ones",
+        "Short and long sentences",
         "Where the models differ most",
-        "as each model looks at it",
+        "The attention of each model",
         "minutes of training",
-        "In what their recipes differ",
+        "Differences between the recipes",
         "model.family",
     ):
         assert part in page, part
@@ -89,5 +89,5 @@ def test_the_same_recipe_twice_and_nothing_to_look_at(
     write_comparison(twins, tmp_path, title="Twins")
     page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
     assert "The recipes are the same." in page
-    assert "as each model looks at it" not in page
+    assert "The attention of each model" not in page
     assert "validation BLEU" not in page  # the run that was never trained has no history

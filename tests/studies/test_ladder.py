@@ -27,7 +27,7 @@ def test_the_best_without_order_is_between_chance_and_certainty() -> None:
 
 def test_every_rung_is_trained_on_the_same_task() -> None:
     heard: list[tuple[str, int]] = []
-    climbed = list(climb(steps=3, told=lambda name, step: heard.append((name, step))))
+    climbed = list(climb(steps=3, on_step=lambda name, step: heard.append((name, step))))
     assert [rung.name for rung in climbed] == [rung.name for rung in RUNGS]
     assert heard[:4] == [(RUNGS[0].name, 1), (RUNGS[0].name, 2), (RUNGS[0].name, 3),
                          (RUNGS[1].name, 1)]  # fmt: skip

@@ -61,7 +61,7 @@ def test_options_reach_the_tokenizer() -> None:
         pytest.param(b'{"kind": 3}', r"source\.json does not say what kind", id="odd kind"),
         pytest.param(
             b'{"kind": "morse"}',
-            r"source\.json holds .* unknown kind 'morse'; known are character, word",
+            r"source\.json holds .* unknown kind 'morse'; expected one of: character, word",
             id="unknown kind",
         ),
         pytest.param(b'{"kind": "word"}', r"source\.json has no list of tokens", id="no tokens"),

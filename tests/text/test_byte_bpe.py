@@ -104,8 +104,8 @@ def damaged(folder: Path, change: str) -> tuple[Path, Path]:
         ("missing", r"merges\.txt is missing"),
         ("folder", r"merges\.txt cannot be read"),
         ("bytes", r"merges\.txt is not UTF-8"),
-        ("cut", r"vocab\.json is no GPT-2 vocabulary"),
-        ("list", r"vocab\.json is no GPT-2 vocabulary: it is no table of ids"),
+        ("cut", r"vocab\.json is not a GPT-2 vocabulary"),
+        ("list", r"vocab\.json is not a GPT-2 vocabulary: it is not a table of ids"),
         ("gap", r"vocab\.json and merges\.txt do not fit: the ids"),
         ("pair", r"merges\.txt, line 3: 'the' is not a pair"),
         ("unknown", r"vocab\.json and merges\.txt do not fit"),
@@ -117,7 +117,7 @@ def test_damaged_files_are_named(tmp_path: Path, change: str, message: str) -> N
 
 
 def test_too_small_a_vocabulary() -> None:
-    with pytest.raises(SettingsError, match="of 256 entries cannot hold"):
+    with pytest.raises(SettingsError, match="of 256 entries is too small"):
         ByteBpeTokenizer.train(TEXTS, size=256)
 
 

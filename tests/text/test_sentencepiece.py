@@ -203,7 +203,7 @@ def test_model_cut_short(tmp_path: Path, kept: int) -> None:
     trained("unigram").save(tmp_path, "tokenizer")
     path = tmp_path / "tokenizer.model"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(RunError, match=r"tokenizer\.model is cut short or changed"):
+    with pytest.raises(RunError, match=r"tokenizer\.model is incomplete or changed"):
         SentencePieceTokenizer.load(tmp_path, "tokenizer")
 
 
@@ -222,7 +222,7 @@ def other_model(**options: object) -> bytes:
         pytest.param(lambda: other_model(), "its special tokens have the ids", id="other ids"),
         pytest.param(
             lambda: other_model(pad_id=0, unk_id=1, bos_id=2, eos_id=3),
-            "it has no pieces for single bytes",
+            "it has no tokens for single bytes",
             id="no bytes",
         ),
     ],

@@ -39,19 +39,19 @@ def test_no_text_is_read_as_a_special_token() -> None:
 
 
 def test_too_small_a_size_names_the_least() -> None:
-    with pytest.raises(SettingsError, match=r"of 4 entries .* ask for at least 5"):
+    with pytest.raises(SettingsError, match=r"of 4 entries .* must be at least 5"):
         Vocabulary.from_counts({"a": 1}, size=4)
-    with pytest.raises(SettingsError, match="ask for at least 7"):
+    with pytest.raises(SettingsError, match="must be at least 7"):
         Vocabulary.from_counts({"a": 1}, size=6, always=("x", "y"))
 
 
 def test_nothing_frequent_enough() -> None:
-    with pytest.raises(SettingsError, match=r"no text to learn .* nothing occurs 3 or more times"):
+    with pytest.raises(SettingsError, match=r"no text to learn .* no token occurs 3 or more times"):
         Vocabulary.from_counts({"a": 2}, min_count=3)
 
 
 def test_tokens_are_distinct() -> None:
-    with pytest.raises(ValueError, match="each token once"):
+    with pytest.raises(ValueError, match="must be distinct"):
         Vocabulary(["x", "x"])
 
 

@@ -1,7 +1,7 @@
 """Edges sorted by target, and the sums over them that attention on a graph is made of.
 
-No step holds a nodes x nodes matrix, nor one vector for every edge: memory grows with
-edges x heads. Each sum is one call of a bag kernel that reads the values where they lie.
+No step holds a nodes x nodes matrix or one vector for every edge: memory grows with
+edges x heads. Each sum is one call of `embedding_bag`, which reads the values in place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from regard.base.shapes import Float, Int, Tensor
 
-# Numbers that one pass works on: enough to hide the cost of a call, few enough to stay in caches.
+# Numbers in one pass: enough to hide the cost of a call, few enough to stay in the cache.
 BLOCK = 1 << 18
 # Edges whose vectors are gathered at once where a score needs both ends.
 CHUNK = 1 << 11
@@ -74,7 +74,7 @@ class Edges:
         return Edges(self.target[order], self.source[order], starts, self.targets)
 
     def copies(self, count: int) -> Edges:
-        """Return so many copies side by side: several heads on a graph are one head on copies."""
+        """Return `count` disjoint copies: several heads on a graph are one head on its copies."""
         if count == 1:
             return self
         if count not in self._copies:
@@ -208,7 +208,7 @@ class _NeighbourSum(torch.autograd.Function):
 
 
 class _AdditiveScores(torch.autograd.Function):
-    """Keeps only the sign of each sum for the way back."""
+    """LeakyReLU(t_i + s_j); the backward pass needs only the sign of each sum."""
 
     @staticmethod
     def forward(ctx, target_term, source_term, edges, slope):  # type: ignore[no-untyped-def]
@@ -242,7 +242,7 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 class _DotScores(torch.autograd.Function):
-    """Products at the edges; the gradients are sums over the edges, and so back and forth."""
+    """q_i^T k_j at the edges; the gradients are weighted sums over the edges."""
 
     @staticmethod
     def forward(ctx, queries, keys, edges):  # type: ignore[no-untyped-def]
@@ -257,7 +257,7 @@ class _DotScores(torch.autograd.Function):
 
 
 class _DynamicScores(torch.autograd.Function):
-    """The vectors at the edges are made chunk by chunk, and made again on the way back."""
+    """a^T LeakyReLU(q_i + k_j), chunk by chunk; the vectors are recomputed in the backward pass."""
 
     @staticmethod
     def forward(ctx, queries, keys, readout, edges, slope):  # type: ignore[no-untyped-def]
@@ -295,7 +295,7 @@ class _DynamicScores(torch.autograd.Function):
 
 
 class _AttendEdges(torch.autograd.Function):
-    """Softmax, dropout and weighted sum in one, so that the way back needs alpha alone."""
+    """Softmax, dropout and weighted sum in one, so that the backward pass needs only alpha."""
 
     @staticmethod
     def forward(ctx, scores, values, edges, keep, scale):  # type: ignore[no-untyped-def]
@@ -336,7 +336,7 @@ def _softmax(scores: Tensor, edges: Edges) -> Tensor:
 
 
 def _shifted(scores: Tensor, edges: Edges) -> Tensor:
-    """Return a copy of the scores whose exponentials are within range: less the highest nearby."""
+    """Return the scores, minus the highest of each neighbourhood where exp would overflow."""
     if not edges.count:
         return scores.clone()
     low, high = torch.aminmax(scores)

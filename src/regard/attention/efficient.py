@@ -27,7 +27,7 @@ def local_attention(
     """Return the context of keys at most `window` positions away (Beltagy et al. 2020, 3.1).
 
     The sequence is cut into blocks of `window` queries; each block looks at its own keys and those
-    of the blocks beside it, and a mask removes what is too far.
+    of the neighbouring blocks, and a mask removes what is too far.
     """
     batch, _, time, head_dim = query.shape
     blocks = math.ceil(time / window)
@@ -70,14 +70,14 @@ CHUNK = 64  # positions computed at once, with all their pairs
 
 
 class LinearState(NamedTuple):
-    """All that is left of the positions read so far: its size does not depend on how many."""
+    """The sums over all positions so far (Katharopoulos et al. 2020, eq. 10-11)."""
 
     products: Float[Tensor, "batch heads head_dim head_dim"]  # S = sum_j phi(k_j) v_j^T
     totals: Float[Tensor, "batch heads head_dim"]  # z = sum_j phi(k_j)
 
 
 def features(heads: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return phi(x) = elu(x) + 1, which is positive."""
+    """Return phi(x) = elu(x) + 1, which is positive (Katharopoulos et al. 2020, eq. 7)."""
     return F.elu(heads) + 1
 
 
@@ -88,7 +88,7 @@ def linear_attention(
     *,
     visibility: Visibility,
 ) -> Attended:
-    """Return the context of all keys that are real: two products of small matrices."""
+    """Return the context of all real keys, in linear time (Katharopoulos et al. 2020, eq. 6)."""
     asked, offered = features(query), _without_padding(features(keys), visibility)
     products = offered.transpose(-1, -2) @ values
     totals = offered.sum(dim=2)
@@ -126,7 +126,7 @@ def explicit_linear_attention(
     *,
     visibility: Visibility,
 ) -> Attended:
-    """Return context and weights at quadratic cost: to look at, and to hold the others against."""
+    """Return context and weights at quadratic cost, for pictures and as a reference in tests."""
     products = features(query) @ _without_padding(features(keys), visibility).transpose(-1, -2)
     if visibility.causal:
         products = products * visibility.near

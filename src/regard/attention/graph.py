@@ -75,7 +75,7 @@ class NodeLinear(nn.Module):
 
 
 def drop_features(features: Features, dropout: float) -> Features:
-    """Return the features after dropout; zeros of a sparse matrix need no coin."""
+    """Return the features after dropout; the zeros of a sparse matrix need none."""
     if dropout == 0.0:
         return features
     if isinstance(features, SparseFeatures):
@@ -107,6 +107,7 @@ class EdgeScore(nn.Module):
 
     def __init__(self, *, heads: int, head_dim: int):
         super().__init__()
+        self.heads, self.head_dim = heads, head_dim
 
     def forward(
         self,
@@ -216,9 +217,7 @@ class GraphAttention(nn.Module):
         self,
         *,
         input_dim: int,
-        head_dim: int,
-        heads: int,
-        score: str = "additive",
+        score: EdgeScore,
         concatenate: bool = True,
         feature_dropout: float = 0.0,
         attention_dropout: float = 0.0,
@@ -226,24 +225,25 @@ class GraphAttention(nn.Module):
         projection_bias: bool = False,
     ):
         super().__init__()
+        heads, head_dim = score.heads, score.head_dim
         self.heads, self.head_dim = heads, head_dim
         self.concatenate = concatenate
         self.feature_dropout, self.attention_dropout = feature_dropout, attention_dropout
-        self.score = EDGE_SCORES[score](heads=heads, head_dim=head_dim)
+        self.score = score
         self.project = nn.ModuleList(
             NodeLinear(input_dim, heads * head_dim, bias=projection_bias, fan_out=head_dim)
-            for _ in range(self.score.projections)
+            for _ in range(score.projections)
         )
         output_dim = heads * head_dim if concatenate else head_dim
         self.residual = NodeLinear(input_dim, output_dim, bias=False) if residual else None
         self.bias = nn.Parameter(torch.zeros(output_dim))
 
     def forward(self, features: Features, edges: Edges, *, with_weights: bool = False) -> Attended:
-        """Return the context of each node and, if asked for, alpha as [edges, heads]."""
+        """Return the context of each node and, on request, alpha as [edges, heads]."""
         dropout = self.feature_dropout if self.training else 0.0
         features = drop_features(features, dropout)
         parts = [self._heads(project(features)) for project in self.project]
-        # One, two or three projections: what a score does not tell apart is the same tensor.
+        # With fewer than three projections, some of queries, keys and values are the same tensor.
         queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
         scores = self.score(queries, keys, edges)
         context, weights = attend_edges(

@@ -63,7 +63,10 @@ def unrolled_sum(
 
 
 class GatedRung(nn.Module):
-    """Rung 0: u_t = sigmoid(W x_t + U h_{t-1} + b), h~_t = tanh(W' x_t + U' h_{t-1} + b')."""
+    """Rung 0: u_t = sigmoid(W x_t + U h_{t-1} + b), h~_t = tanh(W' x_t + U' h_{t-1} + b').
+
+    A GRU without reset gate (Cho et al. 2014, eq. 7-8).
+    """
 
     def __init__(self, *, input_dim: int, hidden: int):
         super().__init__()
@@ -89,7 +92,7 @@ class GatedRung(nn.Module):
 
 
 class AdditiveMatch(nn.Module):
-    """ATT(k, x) = v^T tanh(W k + U x): how well an item answers what is read now."""
+    """ATT(k, x) = v^T tanh(W k + U x) (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, *, key_dim: int, query_dim: int, hidden: int):
         super().__init__()
@@ -121,7 +124,7 @@ class FreeWeightsRung(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch time input_dim"], *, with_weights: bool = False
     ) -> Attended:
-        """Return h_t, and alpha if asked."""
+        """Return h_t and, on request, alpha."""
         time = inputs.shape[1]
         state = inputs.new_zeros(len(inputs), self.hidden)
         candidates: list[Tensor] = []
@@ -149,7 +152,7 @@ class FreeCandidatesRung(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch time input_dim"], *, with_weights: bool = False
     ) -> Attended:
-        """Return h_t for all t at once, and alpha if asked."""
+        """Return h_t for all t at once and, on request, alpha."""
         items = torch.tanh(self.features(inputs))
         mask = _mask(inputs.shape[1], causal=self.causal)
         alpha = masked_softmax(self.match(items, inputs), mask)

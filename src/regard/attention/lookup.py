@@ -1,4 +1,4 @@
-"""Looking into a memory with any of the scores: scores -> weights -> context."""
+"""Attention over a memory with any of the scores: scores -> weights -> context."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def attend(
 
 
 class Memory(NamedTuple):
-    """The source as attention sees it: prepared keys, values, and which of them are real."""
+    """What a lookup reads: prepared keys, values, and which of them are real."""
 
     keys: Float[Tensor, "batch source prepared_dim"]
     values: Float[Tensor, "batch source value_dim"]
@@ -58,12 +58,15 @@ class Memory(NamedTuple):
         return Memory(*(part.index_select(0, rows) for part in self))
 
     def as_shared(self) -> Memory:
-        """Return the same memory for a loop of many lookups, which then train faster."""
+        """Return the same memory for a loop of many lookups, which makes training faster."""
         return Memory(shared(self.keys), shared(self.values), self.mask)
 
 
 class Lookup(nn.Module):
-    """Attention with one score over a memory that is prepared once and asked many times."""
+    """Attention over a memory that is prepared once and queried many times.
+
+    alpha = softmax(e), c = sum_j alpha_j v_j (Bahdanau et al. 2015, eq. 5-6), with any score e.
+    """
 
     def __init__(self, *, score: AttentionScore):
         super().__init__()
@@ -87,7 +90,7 @@ class Lookup(nn.Module):
         *,
         with_weights: bool = False,
     ) -> Attended:
-        """Return a context for each query, and the weights behind it if asked."""
+        """Return a context for each query and, on request, the weights behind it."""
         scores = self.score(query, memory.keys)
         return attend(scores, values=memory.values, mask=memory.mask, with_weights=with_weights)
 

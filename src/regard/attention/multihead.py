@@ -48,11 +48,11 @@ Past = KeysValues | LinearState
 
 
 class MultiHeadAttention(nn.Module):
-    """head_i = softmax(q_i k_i^T / sqrt(d)) v_i, heads side by side (Vaswani et al. 2017, 3.2.2).
+    """head_i = softmax(q_i k_i^T / sqrt(d)) v_i, concatenated (Vaswani et al. 2017, 3.2.2).
 
     One matrix projects to queries, keys and values at once. `positions` are relative or rotary;
     `linear` replaces the softmax by a kernel of linear cost. Another `score` than the scaled dot
-    product is shared by the heads and computed step by step, for the fast kernels have that one.
+    product is shared by the heads and computed step by step: the fast kernels know only that one.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class MultiHeadAttention(nn.Module):
         start: int = 0,
         with_weights: bool = False,
     ) -> tuple[Attended, Past]:
-        """Let positions look at each other, and at what was read before; return what to remember.
+        """Attend to the inputs and to the past; return the context and the new past.
 
-        `start` is the place of the first input, for positions that need it.
+        `start` is the position of the first input.
         """
         query, keys, values = self._split(self.projection(inputs), parts=3)
         if isinstance(self.positions, RotatedPositions):
@@ -110,7 +110,7 @@ class MultiHeadAttention(nn.Module):
         return self._joined(attended), _remembered(keys, values, visibility.window)
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
-        """Return the keys and values of what `cross` will look at, however many queries follow."""
+        """Return the keys and values that `cross` attends to, however many queries follow."""
         weight, bias = (part[self.model_dim :] for part in self._projection)
         keys, values = self._split(linear(inputs, weight, bias), parts=2)
         return KeysValues(keys, values)
@@ -123,7 +123,7 @@ class MultiHeadAttention(nn.Module):
         *,
         with_weights: bool = False,
     ) -> Attended:
-        """Let positions look at another sequence, whose padding the penalties hide."""
+        """Attend to another sequence, whose padding the penalties hide."""
         weight, bias = (part[: self.model_dim] for part in self._projection)
         (query,) = self._split(linear(inputs, weight, bias), parts=1)
         if with_weights or self.score is not None:
@@ -203,7 +203,7 @@ class MultiHeadAttention(nn.Module):
         return split_heads(projected, parts=parts, heads=self.heads)
 
     def _joined(self, attended: Attended, *, with_weights: bool = True) -> Attended:
-        """Set the heads side by side again and mix them: [batch, target, model_dim]."""
+        """Concatenate the heads and mix them: [batch, target, model_dim]."""
         context: Tensor = self.output(attended.context.transpose(1, 2).flatten(2))
         return Attended(context, attended.weights if with_weights else None)
 

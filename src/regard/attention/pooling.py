@@ -17,7 +17,10 @@ from regard.base.shapes import Float, Tensor
 
 
 class Pooling(nn.Module):
-    """Builds one context from the states of `time` steps; subclasses give the formula."""
+    """Builds one context from the states of `time` steps; subclasses give the formula.
+
+    Raffel & Ellis 2016, eq. 1, call this feed-forward attention.
+    """
 
     weight_formula: ClassVar[str] = "alpha_t"
     context_formula: ClassVar[str] = "c = sum_t alpha_t h_t"
@@ -30,7 +33,7 @@ class Pooling(nn.Module):
     def forward(
         self, states: Float[Tensor, "batch time hidden"], *, with_weights: bool = False
     ) -> Attended:
-        """Return c = sum_t alpha_t h_t, and alpha if it was asked for."""
+        """Return c = sum_t alpha_t h_t and, on request, alpha."""
         if states.shape[1] != self.time:
             raise ValueError(
                 f"pooling: {states.shape[1]} time steps were given, but it has weights for "

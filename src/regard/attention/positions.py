@@ -1,4 +1,4 @@
-"""Positions: how a model that reads all tokens at once is told their order.
+"""Positions: how a model that reads all tokens at once knows their order.
 
 A kind of positions acts in one of four places: it adds vectors to the embeddings, rotates queries
 and keys, adds terms to the scores and contexts of pairs, or adds a bias that depends on distance.
@@ -42,7 +42,7 @@ class Positions(nn.Module):
     changes_scores: ClassVar[bool] = False
     """Whether scores must be made for all pairs, which a linear kernel does not do."""
     wants_large_embeddings: ClassVar[bool] = False
-    """Whether embeddings must be scaled up, as they would be drowned otherwise."""
+    """Whether embeddings must be scaled up, because the vectors added to them are large."""
 
     @classmethod
     def build(cls, options: PositionOptions) -> Positions:
@@ -114,7 +114,7 @@ class PairPositions(Positions):
         raise TypeError(f"{type(self).__name__} gives no context")
 
     def by_distance(self) -> tuple[range, Float[Tensor, "distances head_dim"]]:
-        """Return the distances that are told apart, and what a key has for each of them."""
+        """Return the distances that are distinguished, and the vector of a key for each of them."""
         raise TypeError(f"{type(self).__name__} gives no vectors")
 
 
@@ -161,7 +161,7 @@ class Sinusoids(AddedPositions):
 
     @classmethod
     def build(cls, options: PositionOptions) -> Sinusoids:
-        """Return sinusoids in the layout asked for."""
+        """Return sinusoids in the layout of the options."""
         return cls(
             options.model_dim,
             layout=options.sinusoids,

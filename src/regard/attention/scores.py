@@ -139,8 +139,8 @@ class AdditiveScore(AttentionScore):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return v^T tanh(W s + U h)."""
-        asked = self.query_weights(query)[:, :, None, :]  # [batch, target, 1, query_dim]
-        scores: Tensor = self.readout(torch.tanh(asked + keys[:, None, :, :]))
+        projected = self.query_weights(query)[:, :, None, :]  # [batch, target, 1, query_dim]
+        scores: Tensor = self.readout(torch.tanh(projected + keys[:, None, :, :]))
         return scores.squeeze(-1)
 
 
@@ -186,7 +186,7 @@ class ParameterisedScore(AttentionScore):
 class MultiHeadScore(AttentionScore):
     """e_m = (W_m^k h)^T (W_m^q s) / sqrt(d) for each head m, with values W_m^v h of its own.
 
-    Vaswani et al. 2017, section 3.2.2; what mixes the heads' contexts is the layer that reads them.
+    Vaswani et al. 2017, section 3.2.2; the layer that reads the contexts of the heads mixes them.
     """
 
     formula = "e_mij = (W_m^k h_j)^T (W_m^q {s}) / sqrt(d) in head m"
@@ -222,8 +222,7 @@ class MultiHeadScore(AttentionScore):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return a score for each head."""
-        asked, offered = self._split(self.query_weights(query)), self._split(keys)
-        return asked @ offered.mT
+        return self._split(self.query_weights(query)) @ self._split(keys).mT
 
     def _split(
         self, parts: Float[Tensor, "batch time width"]

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: each says what is wrong, where, and what to do about it."""
+"""Errors that a user can mend: each says what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few Protocols by which rooms meet without knowing each other."""
+"""The Protocols through which packages work together without knowing each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tokenizer(Protocol):
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it (labels of a heat map)."""
+        """Return a readable label for each id, as a heat map shows it."""
         ...
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the parts hand to each other: small frozen records, the same whatever was asked."""
+"""Result types: small frozen records of one form, whatever was requested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ State = TypeVar("State")
 
 
 class Attended(NamedTuple):
-    """What attention returns: the context, and the weights behind it if they were asked for."""
+    """What attention returns: the context, and the weights behind it on request."""
 
     context: Float[Tensor, "*batch value_dim"]
     weights: Float[Tensor, "*batch source"] | None
@@ -37,7 +37,7 @@ class Step(Generic[State]):
 
 @dataclass(frozen=True)
 class Output:
-    """What a model returns in training: features to project, and attention if it was asked for."""
+    """What a model returns in training: features to project, and attention on request."""
 
     features: Float[Tensor, "batch target model_dim"]
     attention: Float[Tensor, "batch target source"] | None
@@ -56,8 +56,8 @@ class HeadMaps:
 class Hypothesis:
     """One finished output of a search: ids without end mark, total log-probability, rank score.
 
-    `attention` has one row for each token and one for the end mark, if the search was asked for it;
-    the log-probability and the score may be NaN if it was not asked for them.
+    `attention` has one row for each token and one for the end mark, on request; the
+    log-probability and the score may be NaN unless they were requested.
     """
 
     tokens: tuple[int, ...]

@@ -4,7 +4,7 @@ batch      sentences in a batch             source     positions of the source s
 target     positions of the target          heads      attention heads
 head_dim   width of one head                model_dim  width of the model's features
 hidden     width of a recurrent state       vocab      entries of a vocabulary
-key_dim    width of what is attended to     query_dim  width of what asks
+key_dim    width of what is attended to     query_dim  width of a query
 layers     layers of a stack                time       steps of any one sequence
 
 Masks are boolean everywhere, and True means: may attend.

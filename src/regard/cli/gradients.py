@@ -36,7 +36,7 @@ def gradients(
     from regard.studies.gradients import measure
 
     with counting(Console(stderr=True), steps) as told:
-        found = list(measure(length=length, steps=steps, seed=seed, told=told))
+        found = list(measure(length=length, steps=steps, seed=seed, on_step=told))
     panels = {
         moment: {reach.name: reach.norms for reach in found if reach.trained == trained}
         for trained, moment in MOMENTS.items()

@@ -34,7 +34,7 @@ def ladder(
 
     task = RecallTask()
     with counting(Console(stderr=True), steps) as told:
-        climbed = list(climb(steps=steps, seed=seed, task=task, told=told))
+        climbed = list(climb(steps=steps, seed=seed, task=task, on_step=told))
     unordered = task.without_order(20_000, torch.Generator().manual_seed(seed))
     _draw(climbed, out, chance=task.chance, unordered=unordered)
     if json:

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, RunFolder
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.constraints import TranslationConstraints
 
 FILES, SEARCH, WORDS, SAMPLING, LENGTH, ENGINE = (
     "Files",
@@ -287,7 +290,6 @@ def translate(
     from regard.corpora.formats.document import Languages
     from regard.documents import translation
     from regard.runs.display import ConsoleDisplay
-    from regard.tasks.translation import constraints
 
     if text is not None and source is not None:
         raise SettingsError("Give either TEXT or --input, not both.")
@@ -321,12 +323,7 @@ def translate(
             max_length=max_length,
         ),
         n_best=n_best,
-        terminology=constraints.Terminology(
-            prefix=prefix,
-            required=tuple(must or ()),
-            forbidden=tuple(must_not or ()),
-            terms=constraints.read_terms(terminology) if terminology else None,
-        ),
+        constraints=_constraints(prefix, must, must_not, terminology),
         engine=engine.value,
         quantization=None if quantization is None else quantization.value,
         threads=threads,
@@ -338,6 +335,22 @@ def translate(
         translation.translate_text(model, text.splitlines() or [""], files, write=_print)
     else:
         translation.translate_input(model, files, write=_print, display=ConsoleDisplay())
+
+
+def _constraints(
+    prefix: str, must: list[str] | None, must_not: list[str] | None, terminology: Path | None
+) -> TranslationConstraints | None:
+    """Return what is asked of all translations, if anything is."""
+    if not (prefix or must or must_not or terminology):
+        return None
+    from regard.tasks.translation.constraints import TranslationConstraints, read_terms
+
+    return TranslationConstraints(
+        prefix=prefix,
+        required=tuple(must or ()),
+        forbidden=tuple(must_not or ()),
+        terms=read_terms(terminology) if terminology else None,
+    )
 
 
 def _say(sentence: str) -> None:

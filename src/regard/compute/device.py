@@ -28,10 +28,10 @@ PROCESSORS = Path("/proc/cpuinfo")
 
 @cache
 def has_idle_avx512() -> bool:
-    """Return whether there are registers of 512 bits that MKL and CTranslate2 leave alone.
+    """Return whether there are 512-bit registers that MKL and CTranslate2 do not use.
 
-    MKL uses them on Intel's processors only, CTranslate2's own kernels nowhere unless told to. What
-    it brings was measured on one of AMD's; Intel's stay as they are.
+    MKL uses them on Intel processors only; CTranslate2 uses them nowhere unless it is configured
+    to. The gain was measured on an AMD processor; nothing changes on Intel processors.
     """
     return torch.backends.cpu.get_cpu_capability() == "AVX512" and not _is_intel()
 
@@ -45,9 +45,9 @@ def _is_intel() -> bool:
 
 
 def computing_in(precision: str) -> Callable[[], AbstractContextManager[object]]:
-    """Return what a model's pass runs within; weights and their updates stay as they are.
+    """Return the context in which a model runs; weights and updates keep their precision.
 
-    "bf16" has products computed in half the bits, as long as the processor can.
+    With "bf16", products are computed in 16 bits, if the processor supports it.
     """
     if precision == "fp32":
         return nullcontext

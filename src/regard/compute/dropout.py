@@ -1,7 +1,7 @@
-"""Dropout from sixteen random bits a number, many times cheaper than torch's on a CPU.
+"""Dropout from 16 random bits a number, many times cheaper than torch's on a CPU.
 
-The bits come from a small fast generator that each call seeds from torch's own, so the state of
-torch's generator decides all of them and a training resumes exactly.
+The bits come from a small fast generator that each call seeds from torch's generator, whose state
+therefore decides all of them: a training resumes exactly.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def plain_attention(
     distances: Tensor | None = None,
     score: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Attended:
-    """Return the context and the weights, step by step: the fastest way for short sentences.
+    """Return the context and the weights step by step, which is fastest for short sentences.
 
     `score` takes the place of q k^T / sqrt(d); the other kernels know none but that product.
     With relative positions, e_ij = q_i (k_j + a^K_ij) / sqrt(d) (Shaw et al. 2018, eq. 4).
@@ -79,7 +79,7 @@ def fused_attention(
 ) -> Attended:
     """Return the context by torch's fused kernel, which never holds all the weights.
 
-    `causal_only` says that the penalties do nothing but hide the future: the kernel can skip it.
+    `causal_only` says that the penalties only hide the future, which the kernel can skip.
     """
     context = F.scaled_dot_product_attention(
         query,

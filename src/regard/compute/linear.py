@@ -1,8 +1,8 @@
 """Matrix products by the faster of the two libraries that torch brings.
 
-Torch multiplies single precision with MKL, which leaves half of the width of other makers'
-processors unused; oneDNN does not. On one of AMD's with AVX-512 the products of a Transformer take
-about half the time, forwards and backwards; the smallest of them stay with MKL.
+Torch multiplies in single precision with MKL, which leaves half of the vector width of AMD's
+processors unused; oneDNN does not. On an AMD processor with AVX-512, oneDNN takes about half the
+time for the products of a Transformer, forwards and backwards. Small products stay with MKL.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from regard.base.shapes import Float, Tensor
 from regard.compute.device import has_idle_avx512
 
-# Multiplications below which preparing a product costs more than it saves, and rows below which
-# transposing a weight does.
+# The number of multiplications below which preparing a product costs more than it saves, and the
+# number of rows below which transposing a weight does.
 FEWEST_ELEMENTS = 2**20
 FEWEST_ROWS = 64
-# Kernels that oneDNN keeps, one for each shape. The many shapes of a training would be kept for
-# nothing, and scattered over the memory that its tensors want; 16 serve the layers of one batch.
+# How many kernels oneDNN caches, one for each shape. Training has many shapes, which would fill
+# the memory for nothing; 16 are enough for the layers of one batch.
 KERNELS = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
 # The transposed parts of each frozen parameter, by offset and shape, with the version of it.
 # Trained parameters are not kept: torch's fused optimisers change weights without a new version.
@@ -38,10 +38,10 @@ def linear(
     bias: Float[Tensor, "output_dim"] | None = None,
 ) -> Float[Tensor, "*places output_dim"]:
     """Return x W^T + b, as torch's `linear` does."""
-    if not _pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
+    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
-        return _by_onednn(inputs, kept, bias)
+        return onednn_product(inputs, kept, bias)
     if inputs.shape[:-1].numel() < FEWEST_ROWS:
         return F.linear(inputs, weight, bias)
     found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
@@ -49,7 +49,7 @@ def linear(
 
 
 class Linear(nn.Linear):
-    """torch's layer x W^T + b, with its names and its weights."""
+    """torch's layer x W^T + b, with the same names and the same initial weights."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return x W^T + b at each place."""
@@ -64,10 +64,10 @@ def product(
 ) -> Float[Tensor, "rows columns"]:
     """Return the product of two matrices, for gradients by hand: autograd does not see it.
 
-    It is written into `room` by the library that can.
+    The result is written into `room` if the library can do that.
     """
-    if _pays(left, right):
-        return _by_onednn(left, right)
+    if onednn_pays(left, right):
+        return onednn_product(left, right)
     return torch.mm(left, right, out=room)
 
 
@@ -77,15 +77,15 @@ def add_product(
     right: Float[Tensor, "inner columns"],
 ) -> None:
     """Add the product of two matrices to a sum, as `product` makes it."""
-    if _pays(left, right):
-        total += _by_onednn(left, right)
+    if onednn_pays(left, right):
+        total += onednn_product(left, right)
     else:
         total.addmm_(left, right)
 
 
 def transposed(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
-    """Return a transposed matrix that many products have on their right."""
-    return matrix.T.contiguous() if matrix.device.type == "cpu" and _is_faster() else matrix.T
+    """Return a transposed matrix that is to be the right side of many products."""
+    return matrix.T.contiguous() if matrix.device.type == "cpu" and prefers_onednn() else matrix.T
 
 
 class _Linear(torch.autograd.Function):
@@ -94,7 +94,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
-        return _by_onednn(inputs, weight.T, bias)
+        return onednn_product(inputs, weight.T, bias)
 
     @staticmethod
     @once_differentiable
@@ -113,10 +113,10 @@ class _Linear(torch.autograd.Function):
         return by_inputs, by_weight, by_bias
 
 
-def _pays(left: Tensor, right: Tensor) -> bool:
-    """Return whether oneDNN is the faster one here."""
+def onednn_pays(left: Tensor, right: Tensor) -> bool:
+    """Return whether oneDNN is faster for this product."""
     return (
-        _is_faster()
+        prefers_onednn()
         and left.dtype == right.dtype == torch.float32
         and left.device.type == "cpu"
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
@@ -125,8 +125,8 @@ def _pays(left: Tensor, right: Tensor) -> bool:
 
 
 @cache
-def _is_faster() -> bool:
-    """Return whether this processor is one for oneDNN, which is then told what to keep."""
+def prefers_onednn() -> bool:
+    """Return whether oneDNN is faster on this processor; if so, limit how much it caches."""
     if not has_idle_avx512() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     for name, value in KERNELS.items():
@@ -134,10 +134,10 @@ def _is_faster() -> bool:
     return True
 
 
-def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return the product, whose right matrix has its rows one after the other.
+def onednn_product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the product by oneDNN, with the right matrix stored row by row.
 
-    For any other order oneDNN makes a kernel of megabytes for each number of rows, or is slow.
+    For any other layout oneDNN makes a kernel of megabytes for each number of rows, or is slow.
     """
     by_rows = right.contiguous().T
     found: Tensor = torch.ops.mkldnn._linear_pointwise(left, by_rows, bias, "none", [], "")
@@ -145,7 +145,7 @@ def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tenso
 
 
 def _kept_transposed(weight: Tensor) -> Tensor | None:
-    """Return W^T by rows of a frozen parameter, or of a part of one, which is kept."""
+    """Return W^T, stored row by row and cached, of a frozen parameter or a part of one."""
     owner = weight if weight._base is None else weight._base
     if not isinstance(owner, nn.Parameter):
         return None

@@ -1,7 +1,7 @@
-"""Products with a matrix that every step of a loop shares, whose gradient is made all at once.
+"""Products with a matrix that every step of a loop shares; its gradient is one large product.
 
-Autograd adds to a weight's gradient at every step: a thin product and a pass over the whole matrix
-each time. Here the steps only note what they multiplied, and one large product follows at the end.
+Autograd adds to the gradient of a weight at every step: a thin product and a pass over the whole
+matrix each time. Here the steps only record what they multiplied; one product follows at the end.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 
 from regard.base.shapes import Float, Tensor
 
-# What each step noted: the gradient of its result, and what it multiplied the matrix with.
+# What each step recorded: the gradient of its result, and what it multiplied the matrix with.
 Tape = list[tuple[Tensor, Tensor]]
 
 
 def shared(matrix: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
-    """Return the matrix as `product` and `mixture` want it in a loop; its value is the same."""
+    """Return the same matrix, marked for `shared_product` and `weighted_sum` in a loop."""
     if not (torch.is_grad_enabled() and matrix.requires_grad):
         return matrix
     anchored: Tensor = _Anchor.apply(matrix)  # type: ignore[no-untyped-call]
@@ -29,7 +29,7 @@ def shared_product(
     matrix: Float[Tensor, "*batch rows columns"],
     plus: Float[Tensor, "*left rows"] | None = None,
 ) -> Float[Tensor, "*left rows"]:
-    """Return x M^T, as nn.Linear and dot scores have it, plus what is to be added."""
+    """Return x M^T (+ `plus`), as nn.Linear and dot scores compute it."""
     if _is_shared(matrix):
         result: Tensor = _Product.apply(left, matrix, plus, True)  # type: ignore[no-untyped-call]
         return result
@@ -58,7 +58,7 @@ def _multiply(left: Tensor, right: Tensor, plus: Tensor | None) -> Tensor:
 
 
 class _Anchor(torch.autograd.Function):
-    """The matrix before the loop: its backward runs last, when every step has noted its part."""
+    """The matrix before the loop: its backward runs last, when every step has recorded its part."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor) -> Tensor:

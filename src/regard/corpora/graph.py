@@ -1,8 +1,8 @@
-"""Graphs with features and classes for their nodes, checked, and split into parts.
+"""Graphs with node features and classes: checks, splits and neighbourhoods.
 
-What counts as an edge: duplicates count once; self-loops of a file are left out, because
-`neighbourhoods` gives every node one of its own; in an undirected graph each edge leads both ways,
-in a directed one the target hears from the source. A node without edges hears only from itself.
+Duplicate edges count once. Self-loops of a file are ignored, because `neighbourhoods` adds one to
+every node. In an undirected graph each edge goes both ways; in a directed graph a node attends to
+the sources of its edges. A node without edges attends only to itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EDGE_TYPES = ("given", "reversed", "self-loop")
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
-    """The entries of a nodes x features matrix that are not zero, row by row (CSR)."""
+    """The nonzero entries of a nodes x features matrix, row by row (CSR)."""
 
     starts: Int[np.ndarray, "boundaries"]
     columns: Int[np.ndarray, "entries"]
@@ -33,7 +33,7 @@ class FeatureMatrix:
 
     @classmethod
     def from_dense(cls, matrix: Float[np.ndarray, "nodes features"]) -> FeatureMatrix:
-        """Return a full matrix as its entries."""
+        """Return the nonzero entries of a dense matrix."""
         rows, columns = np.nonzero(matrix)
         counts = np.bincount(rows, minlength=len(matrix))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -45,7 +45,7 @@ class FeatureMatrix:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def normalised(self) -> FeatureMatrix:
-        """Return the matrix with rows that sum to one; rows that sum to zero stay as they are."""
+        """Return the matrix with rows that sum to one; rows that sum to zero are not changed."""
         sums = np.bincount(self.rows, weights=self.values, minlength=len(self.starts) - 1)
         sums[sums == 0] = 1.0
         return replace(self, values=(self.values / sums[self.rows]).astype(np.float32))
@@ -53,7 +53,7 @@ class FeatureMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which nodes to learn from, to choose the model by, and to test on."""
+    """The nodes for training, validation and test."""
 
     train: Int[np.ndarray, "train"]
     valid: Int[np.ndarray, "valid"]
@@ -62,7 +62,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes with features and classes (-1: not known), and the edges as they were given."""
+    """Nodes with features and classes (-1: unknown), and the given edges."""
 
     features: FeatureMatrix
     labels: Int[np.ndarray, "nodes"]
@@ -77,11 +77,11 @@ class Graph:
         return len(self.labels)
 
     def name(self, node: int) -> str:
-        """Return what a node is called in its file, or its number."""
+        """Return the name of a node in its file, or its number."""
         return str(node) if self.names is None else self.names[node]
 
     def find(self, name: str) -> int:
-        """Return the number of a node that is given by its name or number."""
+        """Return the number of a node, given its name or number."""
         if self.names is not None and name in self.names:
             return self.names.index(name)
         if self.names is None and name.isdecimal() and int(name) < self.nodes:
@@ -99,7 +99,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """Edges as a model reads them, each once, with the type that `EDGE_TYPES` names."""
+    """Distinct edges as a model reads them, with types (indices into `EDGE_TYPES`)."""
 
     source: Int[np.ndarray, "edges"]
     target: Int[np.ndarray, "edges"]
@@ -107,7 +107,7 @@ class Neighbourhoods:
 
 
 def neighbourhoods(graph: Graph, *, undirected: bool, self_loops: bool = True) -> Neighbourhoods:
-    """Return the edges sorted by target and source: each once, with a self-loop for every node."""
+    """Return the distinct edges sorted by target and source, with a self-loop for every node."""
     source, target = (part[graph.pairs[0] != graph.pairs[1]] for part in graph.pairs)
     own = np.arange(graph.nodes) if self_loops else np.zeros(0, dtype=np.int64)
     sources = [source, target, own] if undirected else [source, own]
@@ -117,12 +117,12 @@ def neighbourhoods(graph: Graph, *, undirected: bool, self_loops: bool = True) -
         [np.full(len(part), kind) for kind, part in zip(kinds, sources, strict=True)]
     )
     keys = np.concatenate(targets) * graph.nodes + np.concatenate(sources)
-    keys, first = np.unique(keys, return_index=True)  # of duplicates the first: a given edge
+    keys, first = np.unique(keys, return_index=True)  # the first of duplicates: a given edge
     return Neighbourhoods(keys % graph.nodes, keys // graph.nodes, types[first].astype(np.int64))
 
 
 def checked(graph: Graph, *, path: Path) -> Graph:
-    """Return the graph if nothing in it would spoil a training; else say what and where."""
+    """Return the graph; raise DataError if it cannot be trained on."""
     _check_features(graph, path)
     _check_edges(graph, path)
     if graph.split is not None:
@@ -133,10 +133,10 @@ def checked(graph: Graph, *, path: Path) -> Graph:
 def split_at_random(
     graph: Graph, *, path: Path, per_class: int, valid: int, test: int, seed: int
 ) -> Graph:
-    """Return the graph with so many training nodes a class; valid and test share what is left.
+    """Return the graph with `per_class` training nodes per class; the others are valid and test.
 
-    A class with few nodes gives at most half of them to training, and validation takes at most a
-    third of the rest.
+    At most half of the nodes of a class are for training, and at most a third of the rest for
+    validation.
     """
     random = np.random.default_rng(seed)
     train: list[int] = []
@@ -155,7 +155,7 @@ def _check_features(graph: Graph, path: Path) -> None:
         _refuse(
             f"there are features for {len(matrix.starts) - 1} nodes but labels for {graph.nodes}",
             path,
-            "Give one row of features and one label a node (-1 where the class is not known).",
+            "Give one row of features and one label per node (-1 if the class is unknown).",
         )
     broken = (
         matrix.starts[0] != 0
@@ -175,7 +175,7 @@ def _check_features(graph: Graph, path: Path) -> None:
         _refuse(
             f"feature {column} of node {graph.name(int(row))} is {matrix.values[wrong[0]]}",
             path,
-            "Every feature must be a finite number; put 0 where none is known.",
+            "Every feature must be a finite number; put 0 for unknown values.",
         )
 
 
@@ -225,7 +225,7 @@ def _refuse(problem: str, path: Path, remedy: str) -> NoReturn:
 
 
 def class_numbers(labels: Sequence[str]) -> tuple[Int[np.ndarray, "nodes"], tuple[str, ...]]:
-    """Return each label's number and the classes in order; an empty label is not known."""
+    """Return the number of each label (-1 for an empty one) and the ordered classes."""
     known = {label for label in labels if label}
     numeric = all(label.lstrip("-").isdecimal() for label in known)
     classes = tuple(sorted(known, key=int) if numeric else sorted(known))

@@ -16,12 +16,12 @@ from regard.corpora.lines import read_lines
 
 SPARSE = ("x_data", "x_indices", "x_indptr", "x_shape")
 PARTS = ("idx_train", "idx_val", "idx_test")
-# First cells by which a header line is told from a row.
+# First cells of header lines.
 HEADINGS = {"node", "id", "name", "source", "from", "src", "target"}
 
 
 def read_npz(path: Path) -> Graph:
-    """Return a graph from arrays: CSR features or `x`, `y`, `edges` and, if given, a split.
+    """Return a graph from arrays: CSR features or `x`, `y`, `edges` and optionally a split.
 
     Files with Python objects are refused: reading them could execute code.
     """
@@ -82,8 +82,9 @@ def write_npz(graph: Graph, path: Path) -> None:
 def read_tables(edges: Path, *, features: Path, labels: Path) -> Graph:
     """Return a graph from CSV files: `source,target`, `node,number,...` and `node,label`.
 
-    Nodes are those of the feature table, by the names in its first column. Comma, semicolon or tab
-    may separate; header lines may stand above. A node without a label is not known.
+    The nodes are those of the feature table, named in its first column. Cells are separated by
+    comma, semicolon or tab; files may have header lines. The class of a node without a label is
+    unknown.
     """
     names, matrix = _feature_table(features)
     place = {name: number for number, name in enumerate(names)}
@@ -106,7 +107,7 @@ def read_tables(edges: Path, *, features: Path, labels: Path) -> Graph:
 
 
 def read_graphml(path: Path, *, label: str = "label") -> Graph:
-    """Return a graph from GraphML: one attribute holds the class, numeric ones are features."""
+    """Return a graph from GraphML: `label` is the class, numeric attributes are features."""
     try:
         import networkx  # type: ignore[import-untyped]
     except ImportError as error:
@@ -134,7 +135,7 @@ def read_graphml(path: Path, *, label: str = "label") -> Graph:
     )
     if not columns:
         raise DataError(
-            "no node has a numeric attribute besides its label",
+            "no node has a numeric attribute other than its label",
             path=path,
             remedy="Give the nodes numbers as features.",
         )
@@ -229,7 +230,7 @@ def _feature_table(path: Path) -> tuple[list[str], np.ndarray]:
                 f"the row has {len(numbers)} features, but others have {width}",
                 path=path,
                 line=line,
-                remedy="Give every node as many numbers.",
+                remedy="Give every node the same number of features.",
             )
         names.append(row[0])
         rows.append(numbers)
@@ -241,7 +242,7 @@ def _feature_table(path: Path) -> tuple[list[str], np.ndarray]:
 
 def _rows(path: Path, *, cells: int | None) -> list[tuple[int, list[str]]]:
     """Return the rows of a table with their line numbers, without header and empty lines."""
-    lines = read_lines(path, expected="one row a line")
+    lines = read_lines(path, expected="one row per line")
     separator = max(",;\t", key=lines[0].count)
     if not any(mark in lines[0] for mark in ",;\t"):
         separator = " "
@@ -258,7 +259,7 @@ def _rows(path: Path, *, cells: int | None) -> list[tuple[int, list[str]]]:
                 remedy="Separate the cells by a comma, a semicolon or a tab.",
             )
     if not rows:
-        raise DataError("there is no row", path=path, remedy="Give one row a line.")
+        raise DataError("there is no row", path=path, remedy="Give one row per line.")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Texts with labels, from what people have: `label text` lines, TSV or JSON lines."""
+"""Readers of labelled texts: `label text` lines, TSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from regard.base.errors import DataError
 from regard.corpora.lines import read_lines
 from regard.settings.recipe import suggestion
 
-EXPECTED = "a label and a text a line"
+EXPECTED = "one label and one text per line"
 TEXT_NAMES, LABEL_NAMES = ("text", "sentence", "review", "question"), ("label", "class", "category")
 
 
 class LabelledText(NamedTuple):
-    """A text and what it is."""
+    """A text and its label."""
 
     label: str
     text: str
@@ -33,9 +33,9 @@ class LabelledParts(NamedTuple):
 
 
 def read_labelled(path: Path) -> list[LabelledText]:
-    """Read labelled texts; the end of the file's name says how they are written (.tsv, .jsonl).
+    """Return the labelled texts of a file; its ending names the format (.tsv, .jsonl).
 
-    Any other file has the label as the first word of each line.
+    In any other file the label is the first word of each line.
     """
     name = path.name.removesuffix(".gz")
     kind = name.rpartition(".")[2]
@@ -80,7 +80,7 @@ def _read_tsv(path: Path, lines: Sequence[str]) -> Numbered:
     if sorted(cell in LABEL_NAMES for cell in header) == [False, True]:
         label = next(place for place, cell in enumerate(header) if cell in LABEL_NAMES)
         rows = rows[1:]
-    else:  # labels repeat and texts do not; and they are shorter
+    else:  # labels repeat more often than texts, and are shorter
         cells = [[row[place] for _, row in rows] for place in (0, 1)]
         first, second = ((len(set(column)), sum(map(len, column))) for column in cells)
         label = 0 if first <= second else 1
@@ -98,7 +98,7 @@ def _read_json(path: Path, lines: Sequence[str]) -> Numbered:
             row = None
         if not isinstance(row, dict):
             raise DataError(
-                "this is no JSON object", path=path, line=number, remedy="Give one a line."
+                "this is not a JSON object", path=path, line=number, remedy="Give one per line."
             )
         cells = []
         for names in (LABEL_NAMES, TEXT_NAMES):
@@ -122,7 +122,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Numbered]] = {
 
 
 def labels_of(texts: Sequence[LabelledText], *, path: Path) -> list[str]:
-    """Return the labels in the order of their names; one alone is refused."""
+    """Return the labels in alphabetical order; refuse fewer than two."""
     labels = sorted({one.label for one in texts})
     if len(labels) < 2:
         raise DataError(
@@ -145,7 +145,7 @@ def require_labels(texts: Sequence[LabelledText], known: Sequence[str], *, path:
 
 
 def hold_out(texts: Sequence[LabelledText], *, share: float, seed: int) -> LabelledParts:
-    """Keep a share of every class for validation; of each class at least one text is trained on."""
+    """Split off a share of every class for validation; at least one text of each class remains."""
     order = np.argsort(np.random.PCG64([seed]).random_raw(len(texts)), kind="stable").tolist()
     left = {
         label: min(count - 1, max(1, round(share * count)))
@@ -166,7 +166,7 @@ def single_example_warnings(texts: Sequence[LabelledText]) -> list[str]:
     """Return a sentence about each class with one example, which nothing can be validated on."""
     counts = Counter(one.label for one in texts)
     return [
-        f"The class {label!r} has one example only: it is trained on, and never validated."
+        f"The class {label!r} has only one example: it is used for training and never validated."
         for label, count in sorted(counts.items())
         if count == 1
     ]

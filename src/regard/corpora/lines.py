@@ -1,4 +1,4 @@
-"""Lines of text, plain or gzip: a whole file, or windows of a file or pipe of any size."""
+"""Readers of text lines, plain or gzip: a whole file, or windows of a file or pipe of any size."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from regard.base.files import Fingerprint
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MARK = b"\x1f\x8b"
-SENTENCES = "one sentence a line"
+SENTENCES = "one sentence per line"
 
 
 def read_lines(path: Path, *, expected: str = SENTENCES) -> list[str]:
-    """Return the lines of a UTF-8 file without their line ends; spacing is left as it is.
+    """Return the lines of a UTF-8 file without their line ends; spacing is not changed.
 
     The file may be compressed with gzip, end its lines with "\\r\\n" and begin with a byte order
-    mark. The last line may lack its newline. `expected` says in errors what the file should hold.
+    mark. The last line may lack its newline. Errors say that the file should hold `expected`.
     """
     return _checked(_raw_lines(path, expected), path, expected)
 
 
 def stream_lines(path: Path, *, expected: str) -> Iterator[str]:
-    """Yield the lines of a file one after the other, as `read_lines` returns them.
+    """Yield the lines of a file of any size, as `read_lines` returns them.
 
-    So a file of any size can be read. Of an empty file there are none.
+    An empty file has no lines.
     """
     for number, line in enumerate(_raw_lines(path, expected), 1):
         yield decoded_line(line, path, number)
 
 
 def decode_lines(content: bytes, *, path: Path) -> list[str]:
-    """Return the lines of a text that was read elsewhere; `path` says where, for the errors."""
+    """Return the lines of a text that was read from `path`, which errors name."""
     return _checked(_cleaned(io.BytesIO(content)), path, SENTENCES)
 
 
 def _checked(raw_lines: Iterable[bytes], path: Path, expected: str) -> list[str]:
-    """Decode lines and refuse a file without any."""
+    """Return the lines as text; refuse a file without any."""
     lines = [decoded_line(line, path, number) for number, line in enumerate(raw_lines, 1)]
     if lines in ([], [""]):
         raise empty_file(path, expected=expected)
@@ -55,7 +55,7 @@ def _checked(raw_lines: Iterable[bytes], path: Path, expected: str) -> list[str]
 
 
 def empty_file(path: Path, *, expected: str) -> DataError:
-    """Return the error of a file without any text."""
+    """Return the error for a file without text."""
     return DataError("the file is empty", path=path, remedy=f"It should hold {expected}.")
 
 
@@ -74,21 +74,21 @@ def _raw_lines(path: Path, expected: str) -> Iterator[bytes]:
 
 @contextmanager
 def open_text(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file, and what gzip compressed in it."""
+    """Open a file for reading; decompress it if it is a gzip file."""
     with path.open("rb") as file:
-        # Peeked at and opened once, so that a pipe can be read as well.
+        # Opened only once, so that it can be a pipe.
         compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
         yield gzip.GzipFile(fileobj=file) if compressed else file
 
 
 @contextmanager
 def reading(path: Path, *, expected: str) -> Iterator[None]:
-    """Say in one sentence why a file cannot be read."""
+    """Turn errors of reading a file into a DataError."""
     try:
         yield
     except (gzip.BadGzipFile, zlib.error, EOFError):
         raise DataError(
-            "the gzip file is damaged or cut short",
+            "the gzip file is damaged or incomplete",
             path=path,
             remedy="Copy or download it again.",
         ) from None
@@ -107,7 +107,7 @@ def reading(path: Path, *, expected: str) -> Iterator[None]:
 
 
 def decoded_line(line: bytes, path: Path, number: int) -> str:
-    """Return a line as text, or say what in it is no text."""
+    """Return a line as text; raise if it is not UTF-8."""
     if number == 1 and line.startswith(UTF16_MARKS):
         raise DataError(
             "the text is UTF-16, not UTF-8",
@@ -134,7 +134,7 @@ def decoded_line(line: bytes, path: Path, number: int) -> str:
 
 
 def _suggestion(path: Path) -> str:
-    """Say which file could have been meant."""
+    """Return a hint at the file that may have been meant."""
     if not path.parent.is_dir():
         return f"There is no folder {path.parent} either."
     names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
@@ -149,7 +149,7 @@ BLOCK = 2**20
 
 
 class Line(NamedTuple):
-    """A line with its number, counted from 1, and with its line end: none, "\\n" or "\\r\\n"."""
+    """A line, its number counted from 1, and its line end: "", "\\n" or "\\r\\n"."""
 
     number: int
     text: str
@@ -158,7 +158,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Position:
-    """How far a text has been read, and a digest of all that was read."""
+    """A position in a text, with a digest of the text before it."""
 
     lines: int
     offset: int
@@ -166,7 +166,7 @@ class Position:
 
 
 class LineStream:
-    """Reads lines in windows; memory depends on the window, not on the file."""
+    """A reader of lines in windows; its memory does not depend on the size of the file."""
 
     def __init__(self, file: io.BufferedIOBase, *, path: Path):
         self._file = file
@@ -179,7 +179,7 @@ class LineStream:
         self._digest = Fingerprint()
 
     def window(self, lines: int) -> list[Line]:
-        """Return the next lines, fewer if they are long or the end is near; none at the end."""
+        """Return the next lines: fewer if they are long, none at the end of the file."""
         window: list[Line] = []
         first = self._offset == 0
         end = self._offset + WINDOW_BYTES
@@ -200,7 +200,7 @@ class LineStream:
 
     @property
     def share(self) -> float | None:
-        """The share of the file that has been read; None of a pipe, which has no size."""
+        """The share of the file that has been read; None for a pipe, which has no size."""
         if not self.rereadable:
             return None
         raw: Any = self._file.fileobj if isinstance(self._file, gzip.GzipFile) else self._file
@@ -209,7 +209,7 @@ class LineStream:
 
     @property
     def rereadable(self) -> bool:
-        """Whether this is a file on a disk, which can be read again, and no pipe."""
+        """Whether this is a file on disk, which can be read again, rather than a pipe."""
         try:
             return stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         except OSError:  # a file in memory
@@ -221,7 +221,7 @@ class LineStream:
         self._start()
 
     def skip(self, position: Position) -> bool:
-        """Read up to a position of before; False if the text up to there is another one."""
+        """Read up to an earlier position; return False if the text before it has changed."""
         while self._offset < position.offset:
             with reading(self._path, expected=SENTENCES):
                 block = self._file.read(min(BLOCK, position.offset - self._offset))
@@ -239,7 +239,7 @@ class LineStream:
                 f"the line is longer than {LONGEST_LINE // 2**20} MB",
                 path=self._path,
                 line=self._lines,
-                remedy="Is this a text file? It should hold one sentence a line.",
+                remedy="Is this a text file? It should hold one sentence per line.",
             )
         self._offset += len(raw)
         self._digest.add(raw)

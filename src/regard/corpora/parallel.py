@@ -1,4 +1,4 @@
-"""Sentence pairs from two line files, from one file with tabs, or from a document with both."""
+"""Readers of sentence pairs (two line files, TSV, documents), and warnings about them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from regard.corpora.pharaoh import check_links, read_alignments
 class SentencePair:
     """A source sentence and its translation.
 
-    `alignment` holds (source word, target word) and `antecedents` (pronoun, its noun) in source
-    words; words are those between spaces, counted from 0.
+    `alignment` holds pairs (source word, target word), `antecedents` pairs (pronoun, noun) of the
+    source. Words are separated by spaces and counted from 0.
     """
 
     source: str
@@ -32,9 +32,9 @@ MAX_WORDS = 5_000
 
 
 def read_pairs(paths: Sequence[Path], *, max_words: int = MAX_WORDS) -> list[SentencePair]:
-    """Read sentence pairs from two line files (source, target) or from one file with both.
+    """Return the sentence pairs of two line files (source, target) or of one file with both.
 
-    One file is TSV, or by its ending TMX, PO, XLIFF or JSON lines.
+    A single file is TMX, PO, XLIFF or JSON lines by its ending, otherwise TSV.
     """
     if len(paths) == 1 and holds_pairs(paths[0]):
         return read_units(paths[0], max_words=max_words)
@@ -51,10 +51,11 @@ def read_pairs(paths: Sequence[Path], *, max_words: int = MAX_WORDS) -> list[Sen
 def read_parallel(
     source: Path, target: Path, *, alignment: Path | None = None, max_words: int = MAX_WORDS
 ) -> list[SentencePair]:
-    """Read two files whose lines are translations of each other, and their word alignment.
+    """Return the pairs of two files whose lines are translations of each other.
 
-    Lines stay as they are. Empty lines at the end of a file do not count; anywhere else they are
-    refused, since nobody can tell whether a translation is missing or the files are shifted.
+    Lines are not changed. Empty lines at the end of a file are ignored. Elsewhere they are refused,
+    because a translation may be missing or the files may be shifted. `alignment` is a file of word
+    alignments in the Pharaoh format.
     """
     sources = _sentences(source, other=target, max_words=max_words)
     targets = _sentences(target, other=source, max_words=max_words)
@@ -62,8 +63,8 @@ def read_parallel(
         raise DataError(
             f"has {len(sources)} lines, but {target} has {len(targets)}",
             path=source,
-            remedy="Line for line they must be translations of each other "
-            "(empty lines at the end are not counted).",
+            remedy="Each line must be the translation of the same line in the other file "
+            "(empty lines at the end are ignored).",
         )
     pairs = [SentencePair(*sides) for sides in zip(sources, targets, strict=True)]
     return pairs if alignment is None else _aligned(pairs, alignment)
@@ -72,7 +73,7 @@ def read_parallel(
 def read_tsv(
     path: Path, *, source_column: int = 0, target_column: int = 1, max_words: int = MAX_WORDS
 ) -> list[SentencePair]:
-    """Read one pair a line, in columns that are separated by tabs and counted from 0."""
+    """Return the pairs of a TSV file, one per line; columns are counted from 0."""
     needed = max(source_column, target_column) + 1
     pairs = []
     for number, line in enumerate(_without_blank_end(read_lines(path), path), 1):
@@ -83,7 +84,7 @@ def read_tsv(
                 path=path,
                 line=number,
                 remedy="Source and target are separated by a tab. "
-                "For two files with a sentence a line, name both.",
+                "For two files with one sentence per line, name both.",
             )
         sides = columns[source_column], columns[target_column]
         for column, text in zip((source_column, target_column), sides, strict=True):
@@ -100,7 +101,7 @@ def read_tsv(
 
 
 def read_units(path: Path, *, max_words: int = MAX_WORDS) -> list[SentencePair]:
-    """Read the translated units of a TMX, PO, XLIFF or JSONL file."""
+    """Return the translated units of a TMX, PO, XLIFF or JSONL file."""
     pairs = []
     for line, source, target in document_pairs(path):
         for text in (source, target):
@@ -110,7 +111,7 @@ def read_units(path: Path, *, max_words: int = MAX_WORDS) -> list[SentencePair]:
 
 
 def _sentences(path: Path, *, other: Path, max_words: int) -> list[str]:
-    """Return the lines of one side, none of them empty or too long."""
+    """Return the lines of one side; refuse empty or too long ones."""
     lines = _without_blank_end(read_lines(path), path)
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -125,7 +126,7 @@ def _sentences(path: Path, *, other: Path, max_words: int) -> list[str]:
 
 
 def _without_blank_end(lines: list[str], path: Path) -> list[str]:
-    """Leave out empty lines at the end; a file of nothing else counts as empty."""
+    """Return the lines without empty ones at the end; refuse a file of empty lines only."""
     end = len(lines)
     while end > 0 and not lines[end - 1].strip():
         end -= 1
@@ -133,14 +134,14 @@ def _without_blank_end(lines: list[str], path: Path) -> list[str]:
         raise DataError(
             "the file holds only empty lines",
             path=path,
-            remedy="It should hold one sentence a line.",
+            remedy="It should hold one sentence per line.",
         )
     return lines[:end]
 
 
 def _check_length(text: str, *, path: Path, line: int, max_words: int) -> None:
-    """Refuse a line with so many words that it can hardly be a sentence."""
-    # A line of n words has at least 2n - 1 characters: most lines need not be split to be counted.
+    """Refuse a line with more than `max_words` words."""
+    # A line of n words has at least 2n - 1 characters, so most lines need not be split.
     if len(text) >= 2 * max_words and (words := len(text.split())) > max_words:
         raise DataError(
             f"the line has {words} words, more than the {max_words} allowed",
@@ -151,7 +152,7 @@ def _check_length(text: str, *, path: Path, line: int, max_words: int) -> None:
 
 
 def _aligned(pairs: list[SentencePair], path: Path) -> list[SentencePair]:
-    """Return the pairs with the links that an alignment file gives them."""
+    """Return the pairs with the links of an alignment file."""
     alignments = read_alignments(path)
     while len(alignments) > len(pairs) and not alignments[-1]:
         alignments.pop()
@@ -175,30 +176,30 @@ LOOKED_AT = 50_000
 FEWEST_PAIRS = 50
 LOWEST_CORRELATION = 0.3
 MOST_IDENTICAL = 0.1
-WORDS_AN_ENTRY = 10
+WORDS_PER_ENTRY = 10
 
 
 def corpus_warnings(train: Sequence[SentencePair], valid: Sequence[SentencePair] = ()) -> list[str]:
-    """Return a sentence about each thing that looks wrong with these pairs."""
+    """Return a sentence about each problem that these pairs seem to have."""
     found = [_unrelated(train), _identical(train), _swapped(train, valid)]
     return [sentence for sentence in found if sentence]
 
 
 def vocabulary_warning(pairs: Sequence[SentencePair], *, size: int, shared: bool) -> str:
-    """Return a sentence if a vocabulary is larger than these pairs can teach, or an empty one."""
+    """Return a sentence if a vocabulary is too large for these pairs, else an empty string."""
     sides = [sum(len(p.source.split()) for p in pairs), sum(len(p.target.split()) for p in pairs)]
     words = sum(sides) if shared else min(sides)
-    if size * WORDS_AN_ENTRY <= words:
+    if size * WORDS_PER_ENTRY <= words:
         return ""
     return (
         f"A vocabulary of {size:,} entries is large for {words:,} words of text: most entries "
-        f"will hardly be seen. At most {max(1, words // WORDS_AN_ENTRY):,} are advisable; lower "
+        f"will be too rare to be learned. Use at most {max(1, words // WORDS_PER_ENTRY):,}: lower "
         "tokenizer.size, or leave it out."
     )
 
 
 def _unrelated(pairs: Sequence[SentencePair]) -> str:
-    """Translations of long sentences are long: where they are not, the lines do not match."""
+    """Return a warning if the lengths of source and target do not correlate."""
     lengths = np.array([(len(p.source), len(p.target)) for p in pairs[:LOOKED_AT]], dtype=float)
     if len(lengths) < FEWEST_PAIRS or (lengths.std(axis=0) == 0).any():
         return ""
@@ -206,9 +207,9 @@ def _unrelated(pairs: Sequence[SentencePair]) -> str:
     if correlation >= LOWEST_CORRELATION:
         return ""
     return (
-        f"The lengths of source and target lines hardly go together (correlation "
-        f"{correlation:.2f}; of translations it is 0.7 and more). Are the two files line by line "
-        "translations of each other, in the same order?"
+        f"The lengths of source and target lines hardly correlate ({correlation:.2f}; translations "
+        "have 0.7 or more). Are the lines of the two files translations of each other, in the same "
+        "order?"
     )
 
 
@@ -218,12 +219,12 @@ def _identical(pairs: Sequence[SentencePair]) -> str:
         return ""
     return (
         f"{same:,} of {len(pairs):,} lines are the same in source and target. Was one file named "
-        "twice, or is a part of it not translated?"
+        "twice, or is a part of it untranslated?"
     )
 
 
 def _swapped(train: Sequence[SentencePair], valid: Sequence[SentencePair]) -> str:
-    """Say so if the source words of one part are the target words of the other."""
+    """Return a warning if the source words of one part are the target words of the other."""
     if len(train) < FEWEST_PAIRS or not valid:
         return ""
     source, target = ({w for text in side for w in text.split()} for side in _sides(train))

@@ -1,4 +1,4 @@
-"""Word alignments in the Pharaoh format: `0-0 1-2`, source and target word, counted from 0."""
+"""Word alignments in the Pharaoh format: `0-0 1-2`, source and target words counted from 0."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def format_alignment(links: Iterable[tuple[int, int]]) -> str:
-    """Write links as one line, in the order of their words."""
+    """Return links as one line, ordered by source word."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def parse_alignment(text: str, *, path: Path, line: int) -> Links:
-    """Read one line of links; `path` and `line` say where it stands, should it be wrong."""
+    """Return the links of one line; errors name `path` and `line`."""
     links = []
     for item in text.split():
         found = LINK.fullmatch(item)
@@ -55,7 +55,7 @@ def check_links(
 
 
 def read_alignments(path: Path) -> list[Links]:
-    """Read one line of links a sentence pair; an empty line is a pair without links."""
+    """Return the links of each sentence pair, one line per pair; a line may be empty."""
     return [
         parse_alignment(text, path=path, line=number)
         for number, text in enumerate(read_lines(path), 1)
@@ -63,7 +63,7 @@ def read_alignments(path: Path) -> list[Links]:
 
 
 def read_gold(path: Path, *, first: int = 0) -> list[GoldLinks]:
-    """Read what people marked, a line a pair: `i-j` is sure, `ipj` possible; words from `first`."""
+    """Return gold links, one line per pair: `i-j` is sure, `ipj` possible; words from `first`."""
     gold = []
     for number, text in enumerate(read_lines(path), 1):
         try:
@@ -73,6 +73,6 @@ def read_gold(path: Path, *, first: int = 0) -> list[GoldLinks]:
                 str(error).rstrip("."),
                 path=path,
                 line=number,
-                remedy=f"Words are taken to count from {first}.",
+                remedy=f"Words are counted from {first}.",
             ) from error
     return gold

@@ -1,4 +1,4 @@
-"""Running text: a stream of chunks as it is read, a memory-mapped file of ids to train on."""
+"""Running text: chunks of text files, and a memory-mapped file of token ids."""
 
 from __future__ import annotations
 
@@ -20,33 +20,45 @@ EXPECTED = "plain text"
 
 @dataclass(frozen=True)
 class TextMeasure:
-    """How long a text is, and a digest that tells it from another."""
+    """The length and the digest of a text."""
 
     characters: int
     digest: str
 
 
 def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
-    """Yield the text of these files, one after the other, in chunks of whole lines.
+    """Yield the text of these files, one after the other, in chunks of whole lines."""
 
-    Every line ends in a newline, also the last. A chunk ends where the next line begins with a
-    character that is not white, if one comes soon: no tokenizer joins what stands around there, so
-    the chunks give the same tokens as the whole.
+    def lines() -> Iterator[str]:
+        for path in paths:
+            empty = True
+            for line in stream_lines(path, expected=EXPECTED):
+                empty = False
+                yield line
+            if empty:
+                raise DataError(
+                    "the file is empty", path=path, remedy=f"It should hold {EXPECTED}."
+                )
+
+    return line_chunks(lines(), size=size)
+
+
+def line_chunks(lines: Iterable[str], *, size: int = CHUNK) -> Iterator[str]:
+    """Yield lines, given without their ends, in chunks.
+
+    Every line ends in a newline, also the last. If possible, the line after a chunk begins with a
+    character that is not white space: no tokenizer merges across such a place, so the chunks give
+    the same tokens as the whole text.
     """
-    lines: list[str] = []
+    chunk: list[str] = []
     length = 0
-    for path in paths:
-        empty = True
-        for line in stream_lines(path, expected=EXPECTED):
-            empty = False
-            if length >= size and (line[:1].strip() or length >= 2 * size):
-                yield "".join(lines)
-                lines, length = [], 0
-            lines.append(line + "\n")
-            length += len(line) + 1
-        if empty:
-            raise DataError("the file is empty", path=path, remedy=f"It should hold {EXPECTED}.")
-    yield "".join(lines)
+    for line in lines:
+        if length >= size and (line[:1].strip() or length >= 2 * size):
+            yield "".join(chunk)
+            chunk, length = [], 0
+        chunk.append(line + "\n")
+        length += len(line) + 1
+    yield "".join(chunk)
 
 
 def measure(chunks: Iterable[str]) -> TextMeasure:
@@ -60,7 +72,7 @@ def measure(chunks: Iterable[str]) -> TextMeasure:
 
 
 def between(chunks: Iterable[str], first: int, last: int) -> Iterator[str]:
-    """Yield what stands between two places of a text, counted in characters."""
+    """Yield the text between two positions, counted in characters."""
     place = 0
     for chunk in chunks:
         part = chunk[max(0, first - place) : max(0, last - place)]
@@ -70,7 +82,7 @@ def between(chunks: Iterable[str], first: int, last: int) -> Iterator[str]:
 
 
 def thinned(chunks: Iterable[str], *, total: int, wanted: int) -> Iterator[str]:
-    """Yield the beginning of every chunk, so that of `total` characters about `wanted` remain."""
+    """Yield the beginning of every chunk, about `wanted` of `total` characters altogether."""
     for chunk in chunks:
         kept = max(1, len(chunk) * wanted // max(1, total)) if wanted < total else len(chunk)
         yield chunk[:kept]
@@ -78,16 +90,16 @@ def thinned(chunks: Iterable[str], *, total: int, wanted: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """Ids in `path`, as little-endian numbers of two or four bytes, described in `path`.json."""
+    """Token ids in `path`, as little-endian numbers of two or four bytes; see `path`.json."""
 
     path: Path
     tokens: int
     characters: int
     bytes: int
     width: int
-    """Bytes a number."""
+    """Bytes per id."""
     digest: str
-    """Of the text behind it."""
+    """The digest of the text."""
 
     def __len__(self) -> int:
         return self.tokens
@@ -97,8 +109,7 @@ class TokenFile:
     ) -> Int[np.ndarray, "rows {length}"]:
         """Return the ids of windows of one length.
 
-        The file is mapped anew each time, because pages that were once looked at would otherwise
-        stay in memory.
+        The file is mapped anew each time; otherwise all pages ever read would stay in memory.
         """
         mapped = np.memmap(self.path, dtype=_type_of(self.width), mode="r", shape=(self.tokens,))
         return np.stack([mapped[start : start + length] for start in starts]).astype(np.int64)
@@ -112,7 +123,7 @@ def write_tokens(
     vocab: int,
     digest: str,
 ) -> TokenFile:
-    """Write the ids of a text that comes in parts; the description is written last."""
+    """Write the ids of a text given in parts; the description is written last."""
     width = 2 if vocab <= 1 << 16 else 4
     tokens = characters = size = 0
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,12 +141,12 @@ def write_tokens(
 
 
 def has_tokens(path: Path) -> bool:
-    """Return whether a token file was written to its end."""
+    """Return whether a token file is complete."""
     return _record_of(path).is_file()
 
 
 def open_tokens(path: Path) -> TokenFile:
-    """Open what `write_tokens` wrote."""
+    """Return the token file that `write_tokens` wrote."""
     remedy = "delete the folder it is in, and the text is read again"
     try:
         found = TokenFile(path, **json.loads(_record_of(path).read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Series of numbers: a column of a CSV file, or the Fibonacci numbers; scaled, cut into windows."""
+"""Time series: a column of a CSV file or the Fibonacci numbers, scaled and cut into windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEPARATORS = ",;\t"
 
 @dataclass(frozen=True)
 class Series:
-    """Values scaled so that `low` is 0 and `high` is 1, in double precision."""
+    """Values in double precision, scaled so that `low` is 0 and `high` is 1."""
 
     name: str
     scaled: Float[np.ndarray, "time"]
@@ -35,8 +35,8 @@ class Series:
 def fibonacci(terms: int) -> Series:
     """Return 1, 2, 3, 5, 8, ... scaled to [0, 1].
 
-    The numbers are exact integers until the one division that rounds: of 1,200 terms the second
-    is 2.27e-251, which a subtraction in floating point would have lost.
+    The numbers are exact integers until the final division: of 1,200 terms the second is 2.27e-251,
+    which a subtraction in floating point would lose.
     """
     numbers = [1, 2]
     while len(numbers) < terms:
@@ -49,7 +49,7 @@ def fibonacci(terms: int) -> Series:
 def scaled_series(
     values: Float[np.ndarray, "time"], *, name: str, path: Path, reference: int | None = None
 ) -> Series:
-    """Scale values by the least and the largest of the first `reference`, or of all."""
+    """Return values scaled by the minimum and maximum of the first `reference`, or of all."""
     seen = values[:reference]
     low, high = float(seen.min()), float(seen.max())
     if low == high:
@@ -57,7 +57,7 @@ def scaled_series(
         raise DataError(
             f"column {name!r} is constant: every value{part} is {low:g}",
             path=path,
-            remedy="A series must change for a forecast to have a meaning; choose another column.",
+            remedy="A constant series cannot be forecast; choose another column.",
         )
     return Series(name, (values - low) / (high - low), low, high)
 
@@ -71,7 +71,7 @@ def cut_windows(
 
 
 def require_length(values: int, *, window: int, horizon: int, windows: int, path: Path) -> None:
-    """Refuse a series from which fewer than so many windows can be cut."""
+    """Refuse a series that is too short for this number of windows."""
     needed = window + horizon + windows - 1
     if values < needed:
         raise DataError(
@@ -83,11 +83,11 @@ def require_length(values: int, *, window: int, horizon: int, windows: int, path
 
 
 def read_column(path: Path, column: str | None = None) -> tuple[str, Float[np.ndarray, "time"]]:
-    """Return the name and the numbers of a CSV column; comma, semicolon or tab may separate.
+    """Return the name and the numbers of a CSV column, separated by comma, semicolon or tab.
 
-    Without a header line the columns are called 1, 2, 3 and so on.
+    Without a header line the columns are named 1, 2, 3 and so on.
     """
-    lines = read_lines(path, expected="a header line and one row of numbers a line")
+    lines = read_lines(path, expected="a header line and one row of numbers per line")
     reader = csv.reader(lines, delimiter=_separator(lines[0]))
     rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     if not rows:
@@ -103,19 +103,19 @@ def read_column(path: Path, column: str | None = None) -> tuple[str, Float[np.nd
         raise DataError(
             "there is a header line but no row of numbers",
             path=path,
-            remedy="Give one row of numbers a line.",
+            remedy="Give one row of numbers per line.",
         )
     numbers = [_cell(row, place, names[place], path=path, line=line) for line, row in body]
     return names[place], np.array(numbers)
 
 
 def _separator(header: str) -> str:
-    """Return the separator that the header has most of; a comma if it has none."""
+    """Return the most frequent separator of the header, by default a comma."""
     return max(SEPARATORS, key=header.count)
 
 
 def _place(names: Sequence[str], column: str | None, path: Path) -> int:
-    """Return which column is meant."""
+    """Return the index of a column."""
     listed = ", ".join(names)
     if column is None:
         if len(names) == 1:

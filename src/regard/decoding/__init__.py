@@ -1,1 +1,1 @@
-"""Search for the best output, over the step protocol alone: it never asks what kind of model."""
+"""Search for the best output through the step protocol, whatever the model."""

@@ -1,15 +1,16 @@
-"""Beam search, with a stopping rule that is provably right under every length penalty.
+"""Beam search with a stopping rule that is provably right under every length penalty.
 
-A finished hypothesis scores log p / divisor(length), less a penalty for what was not covered. Both
-log p and that penalty only lower a score, so a live hypothesis of log-probability L can never score
+The score of a finished hypothesis is log p / divisor(length), minus a coverage penalty. Both log p
+and that penalty only lower a score, so a live hypothesis of log-probability L can never score
 better than L / divisor(limit). A sentence is done when its n-th best finished hypothesis is at
 least as good as that bound for every live one.
 
-Totals, symbols and back-pointers are tensors over all sentences; sentences that are done leave.
+Totals, tokens and back-pointers are tensors over all sentences; finished sentences are removed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
@@ -30,24 +31,38 @@ from regard.decoding.search import (
 )
 
 
-class Finished:
-    """The `count` best endings of each sentence, for each group of its beams.
+@dataclass(frozen=True, kw_only=True)
+class BeamOptions:
+    """The size of a beam search, and what it prefers."""
 
-    An ending is a score, a log-probability, and the step and row at which the prefix stood.
+    beam: int
+    n_best: int = 1
+    penalty: LengthPenalty = field(default_factory=LengthPenalty)
+    coverage: float = 0.0
+    """Weight of the coverage penalty (Wu et al. 2016)."""
+    groups: int = 1
+    """Groups of beams that are searched in turn (Vijayakumar et al. 2018, algorithm 1)."""
+    diversity: float = 0.0
+    """What a token loses each time an earlier group has just chosen it."""
+
+    def __post_init__(self) -> None:
+        if self.n_best > self.beam:
+            raise ValueError(f"n_best ({self.n_best}) must not exceed beam ({self.beam})")
+        if self.beam % self.groups:
+            raise ValueError(f"beam ({self.beam}) must be divisible by groups ({self.groups})")
+
+
+class Finished:
+    """The best finished hypotheses of each sentence, for each group of its beams.
+
+    A finished hypothesis is a score, a log-probability, and the step and row of its prefix.
     """
 
-    def __init__(
-        self,
-        limits: Int[Tensor, "sentences"],
-        *,
-        count: int,
-        groups: int = 1,
-        penalty: LengthPenalty,
-    ):
-        shape = (len(limits), groups, count)
-        self.penalty = penalty
-        self.groups = groups
-        self.divisors = penalty.divisor(limits)  # of the longest output that may come
+    def __init__(self, limits: Int[Tensor, "sentences"], options: BeamOptions):
+        self.penalty = options.penalty
+        self.groups = options.groups
+        shape = (len(limits), self.groups, min(options.n_best, options.beam // self.groups))
+        self.divisors = self.penalty.divisor(limits)  # of the longest possible output
         self.scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64)
         self.totals = torch.full(shape, IMPOSSIBLE)
         self.places = torch.zeros(*shape, 2, dtype=torch.long)  # step, row
@@ -58,21 +73,21 @@ class Finished:
         chosen: Chosen,
         *,
         step: int,
-        missed: Float[Tensor, "alive width"] | None = None,
+        penalties: Float[Tensor, "alive width"] | None = None,
     ) -> None:
-        """Take in the endings of a step, if they are better than what is there."""
+        """Keep the endings of a step that are better than those found before."""
         ends = chosen.ends
         if not bool((ends > IMPOSSIBLE).any()):
             return
         scores = ends.double() / self.penalty.divisor(torch.tensor(step + 1))
-        scores = scores if missed is None else scores + missed
+        scores = scores if penalties is None else scores + penalties
         rows = torch.arange(ends.numel()).view(ends.shape)
         places = torch.stack([torch.full_like(rows, step), rows], dim=2)
         by_group = (len(ends), self.groups, -1)
         every = torch.cat([self.scores[alive], scores.view(by_group)], dim=2)
         totals = torch.cat([self.totals[alive], ends.view(by_group)], dim=2)
         places = torch.cat([self.places[alive], places.view(*by_group, 2)], dim=2)
-        # Equal scores keep their order: what was found first stays first.
+        # Of equal scores, those found first stay first.
         order = every.sort(dim=2, descending=True, stable=True).indices
         order = order[:, :, : self.scores.shape[2]]
         self.scores[alive] = every.gather(2, order)
@@ -82,13 +97,13 @@ class Finished:
     def is_done(
         self, alive: Int[Tensor, "alive"], totals: Float[Tensor, "alive beam"]
     ) -> Bool[Tensor, "alive"]:
-        """Return which sentences have nothing live that could still enter their list."""
+        """Return which sentences have no live hypothesis that could still enter their list."""
         best = totals.view(len(alive), self.groups, -1).amax(dim=2)
         bound = best / self.divisors[alive, None]
         return (self.scores[alive, :, -1] >= bound).all(dim=1)
 
-    def hypotheses(self, trail: BackPointers, *, n_best: int) -> list[list[Hypothesis]]:
-        """Read the hypotheses back, best first; what two groups found counts once."""
+    def hypotheses(self, pointers: BackPointers, *, n_best: int) -> list[list[Hypothesis]]:
+        """Return the hypotheses, best first; one found by two groups counts once."""
         found = []
         for scores, totals, places in zip(
             self.scores.flatten(1), self.totals.flatten(1), self.places.flatten(1, 2), strict=True
@@ -98,7 +113,7 @@ class Finished:
                 if scores[index] == IMPOSSIBLE or len(best) == n_best:
                     break
                 step, row = places[index].tolist()
-                tokens, attention = trail.read(step=step, row=row)
+                tokens, attention = pointers.read(step=step, row=row)
                 hypothesis = Hypothesis(
                     tokens, float(totals[index]), float(scores[index]), attention
                 )
@@ -117,87 +132,70 @@ def beam_search(
     mask: Bool[Tensor, "batch source"],
     *,
     rules: Rules,
-    beam: int,
-    n_best: int = 1,
-    penalty: LengthPenalty | None = None,
-    coverage: float = 0.0,
-    groups: int = 1,
-    diversity: float = 0.0,
+    options: BeamOptions,
     with_weights: bool = False,
 ) -> list[list[Hypothesis]]:
     """Return the n best hypotheses of each sentence, best first.
 
-    With several `groups` the beams are searched in turn, and a symbol loses `diversity` for every
-    time an earlier group has just chosen it (Vijayakumar et al. 2018, algorithm 1); `n_best` may
-    then be fewer, since groups may find the same. A sentence whose constraints cannot hold has no
-    hypotheses.
+    With several groups there may be fewer, since groups may find the same hypothesis. A sentence
+    whose constraints cannot be satisfied has none.
     """
-    if n_best > beam:
-        raise ValueError(f"n_best ({n_best}) must not exceed beam ({beam})")
-    if beam % groups:
-        raise ValueError(f"beam ({beam}) must be divisible by groups ({groups})")
-    looks = with_weights or coverage > 0
-    trail = BackPointers(keep_weights=with_weights)
-    finished = Finished(
-        rules.limits,
-        count=min(n_best, beam // groups),
-        groups=groups,
-        penalty=penalty or LengthPenalty(),
-    )
+    pointers = BackPointers(keep_weights=with_weights)
+    finished = Finished(rules.limits, options)
     state, written = model.start(model.encode(source, mask)), rules.start()
-    if groups > 1:  # each group begins with a prefix of its own
-        rows = written.sentences.repeat_interleave(groups)
+    if options.groups > 1:  # each group begins with a prefix of its own
+        rows = written.sentences.repeat_interleave(options.groups)
         state, written = model.select(state, rows), written.select(rows)
-    symbols = torch.full_like(written.sentences, BEGIN)
+    tokens = torch.full_like(written.sentences, BEGIN)
     alive = torch.arange(len(source))
-    totals = torch.zeros(len(source), groups)  # [sentences alive, live prefixes of each]
-    covered = torch.zeros(len(symbols), mask.shape[1]) if coverage else None
+    totals = torch.zeros(len(source), options.groups)  # [sentences alive, live prefixes of each]
+    covered = torch.zeros(len(tokens), mask.shape[1]) if options.coverage else None
     while len(alive):
         width = totals.shape[1]
-        step = model.step(symbols, state, with_weights=looks)
-        trail.look(step.weights)
+        step = model.step(tokens, state, with_weights=with_weights or covered is not None)
+        pointers.add_weights(step.weights)
         values = rules.log_probabilities(step.logits, written)
-        chosen = _choose(values, totals, written, rules, beam=beam, groups=groups, by=diversity)
-        missed = None
+        chosen = _choose(values, totals, written, rules, options)
+        penalties = None
         if covered is not None and step.weights is not None:
             covered = covered + step.weights
-            missed = coverage * _missed(covered, mask[written.sentences]).view(totals.shape)
-        finished.add(alive, chosen, step=trail.steps - 1, missed=missed)
+            missed = _coverage_penalties(covered, mask[written.sentences]).view(totals.shape)
+            penalties = options.coverage * missed
+        finished.add(alive, chosen, step=pointers.steps - 1, penalties=penalties)
         going = (~finished.is_done(alive, chosen.totals)).nonzero().squeeze(1)
         if not len(going):
             break
         rows = (going[:, None] * width + chosen.parents[going]).flatten()
-        symbols = chosen.symbols[going].flatten()
+        tokens = chosen.tokens[going].flatten()
         state = step.state if _unchanged(rows, len(values)) else model.select(step.state, rows)
         covered = None if covered is None else covered[rows]
-        written = rules.follow(written.select(rows), symbols)
-        trail.follow(rows, symbols)
+        written = rules.follow(written.select(rows), tokens)
+        pointers.add(rows, tokens)
         totals, alive = chosen.totals[going], alive[going]
-    return finished.hypotheses(trail, n_best=n_best)
+    return finished.hypotheses(pointers, n_best=options.n_best)
 
 
 def _choose(
-    values: Tensor,
-    totals: Tensor,
-    written: Written,
-    rules: Rules,
-    *,
-    beam: int,
-    groups: int,
-    by: float,
+    values: Tensor, totals: Tensor, written: Written, rules: Rules, options: BeamOptions
 ) -> Chosen:
-    """Choose how the live prefixes go on: the plain way, by groups, or by constraints met."""
+    """Return the continuations: the best, those of diverse groups, or by constraints met."""
     values = values.view(*totals.shape, -1)
-    if groups > 1:
-        return choose_diverse(values, totals, beam=beam, groups=groups, strength=by)
-    constrained, standing = rules.constrained, written.standing
-    if constrained is not None and standing is not None and constrained.requires:
-        return choose_by_allocation(values, totals, constrained, standing, beam=beam)
-    return choose(values, totals, beam=beam)
+    if options.groups > 1:
+        return choose_diverse(
+            values,
+            totals,
+            beam=options.beam,
+            groups=options.groups,
+            strength=options.diversity,
+        )
+    constraints, state = rules.constraints, written.state
+    if constraints is not None and state is not None and constraints.requires:
+        return choose_by_allocation(values, totals, constraints, state, beam=options.beam)
+    return choose(values, totals, beam=options.beam)
 
 
-def _missed(covered: Tensor, mask: Tensor) -> Tensor:
-    """Return sum_j log(min(sum_i p_ij, 1)) (Wu et al. 2016, eq. 14), never below log of 1e-6."""
+def _coverage_penalties(covered: Tensor, mask: Tensor) -> Tensor:
+    """Return sum_j log(min(sum_i p_ij, 1)) (Wu et al. 2016, eq. 14), at least log 1e-6 each."""
     return (covered.clamp(1e-6, 1.0).log() * mask).sum(dim=1)
 
 

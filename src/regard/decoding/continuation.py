@@ -1,8 +1,8 @@
-"""Continuing a text symbol by symbol: greedy or drawn, many samples at once, with a cache.
+"""Continuation of a text, greedy or sampled, with many samples at once and a cache.
 
-A model reads at most `context` symbols. When they are full, the older half is forgotten and the
-newer half read again, so that most steps read one symbol only. The rule does not ask whether there
-is a cache: with one and without, the same symbols come out.
+A model reads at most `context` tokens. When the context is full, the older half is dropped and the
+newer half is read again, so that most steps read one token only. The rule is the same with and
+without a cache, and so are the tokens.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ State = TypeVar("State")
 
 
 @runtime_checkable
-class Continuing(Protocol[State]):
-    """A model that reads from left to right and says what may come next."""
+class ContinuationModel(Protocol[State]):
+    """A model that reads from left to right and predicts the next token."""
 
     def start(self, batch: int) -> State:
-        """Return the state of so many rows before the first symbol."""
+        """Return the state of `batch` rows before the first token."""
         ...
 
     def read(self, tokens: Int[Tensor, "batch time"], state: State) -> Step[State]:
-        """Read more symbols and return logits over the one that follows the last of them."""
+        """Read more tokens and return the logits of the next one."""
         ...
 
     def select(self, state: State, rows: Int[Tensor, "chosen"]) -> State:
@@ -47,8 +47,9 @@ class Continuing(Protocol[State]):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How the next symbol is chosen; a temperature of 0 takes the most probable one."""
+    """How the next token is chosen; a temperature of 0 takes the most probable one."""
 
+    seed: int = 1
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float = 1.0
@@ -60,9 +61,9 @@ class Choice:
         logits: Float[Tensor, "rows vocab"],
         *,
         before: Int[Tensor, "rows time"],
-        luck: Float[Tensor, "rows"],
+        uniforms: Float[Tensor, "rows"],
     ) -> Int[Tensor, "rows"]:
-        """Return a symbol for each row, by numbers between 0 and 1 that chance has given."""
+        """Return a token for each row, given a uniform random number between 0 and 1 for each."""
         if self.repetition_penalty != 1:
             seen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, before, True)
             logits = penalise_repetition(logits, seen=seen, penalty=self.repetition_penalty)
@@ -72,11 +73,11 @@ class Choice:
         if self.top_k is not None:
             logits = keep_top_k(logits, self.top_k)
         logits = keep_min_p(keep_top_p(logits, self.top_p), self.min_p)
-        return draw(torch.softmax(logits.double(), dim=-1), luck)
+        return draw(torch.softmax(logits.double(), dim=-1), uniforms)
 
 
 class Drawn(NamedTuple):
-    """One more symbol of a sample."""
+    """One more token of a sample."""
 
     sample: int
     token: int
@@ -84,26 +85,27 @@ class Drawn(NamedTuple):
 
 @torch.inference_mode()
 def continuation(
-    model: Continuing[State],
+    model: ContinuationModel[State],
     prompt: Sequence[int],
     *,
     choice: Choice,
     finished: Callable[[Drawn], bool],
     max_tokens: int,
     samples: int = 1,
-    seed: int = 1,
     context: int | None = None,
     cache: bool = True,
 ) -> Iterator[list[Drawn]]:
-    """Yield the next symbols of all samples that go on; `finished` says after which one ends.
+    """Yield the next tokens of all live samples; `finished` tells whether a token ends its sample.
 
-    The luck of a sample is a function of the seed and its number, however many there are.
+    The random numbers of a sample are a function of the seed and its number.
     """
     if not prompt:
-        raise ValueError("a model needs at least one symbol to continue")
-    chances = [np.random.Generator(np.random.PCG64([seed, sample])) for sample in range(samples)]
+        raise ValueError("a model needs at least one token to continue")
+    generators = [
+        np.random.Generator(np.random.PCG64([choice.seed, sample])) for sample in range(samples)
+    ]
     alive = list(range(samples))
-    texts = torch.tensor([list(prompt)]).expand(samples, -1)  # [alive, symbols so far]
+    texts = torch.tensor([list(prompt)]).expand(samples, -1)  # [alive, tokens so far]
     first = 0 if context is None else max(0, len(prompt) - context)
     state: State | None = None
     for _ in range(max_tokens):
@@ -111,8 +113,10 @@ def continuation(
             first, state = texts.shape[1] - max(1, context // 2), None
         fresh = texts[:, first:] if state is None else texts[:, -1:]
         step = model.read(fresh, model.start(len(alive)) if state is None else state)
-        luck = torch.tensor([chances[sample].random() for sample in alive], dtype=torch.float64)
-        chosen = choice(step.logits, before=texts, luck=luck)
+        uniforms = [generators[sample].random() for sample in alive]
+        chosen = choice(
+            step.logits, before=texts, uniforms=torch.tensor(uniforms, dtype=torch.float64)
+        )
         drawn = [Drawn(*pair) for pair in zip(alive, chosen.tolist(), strict=True)]
         yield drawn
         going = [row for row, one in enumerate(drawn) if not finished(one)]

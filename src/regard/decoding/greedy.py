@@ -1,4 +1,4 @@
-"""One output a row, token by token: greedy search, and the loop that sampling shares with it."""
+"""Greedy search, and the loop that it shares with sampling: one output for each row."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from regard.decoding.rules import Rules
 from regard.decoding.search import IMPOSSIBLE, BackPointers, LengthPenalty
 
 State = TypeVar("State")
-# Log-probabilities and the numbers of their rows in; the symbol of each row out.
+# From log-probabilities and the numbers of their rows to the token of each row.
 Pick = Callable[[Tensor, Tensor], Tensor]
 
-# Rows that have ended leave when so many are left: leaving means copying the others.
-WORTH_LEAVING = 0.75
+# Finished rows are removed when at most this share is live, since removing copies the others.
+COMPACT_BELOW = 0.75
 
 
 @torch.inference_mode()
@@ -34,49 +34,49 @@ def follow_paths(
     penalty: LengthPenalty,
     with_weights: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Return `paths` hypotheses a sentence; one that nothing can continue is left out."""
+    """Return `paths` hypotheses for each sentence; one that no token can continue is left out."""
     state, written = model.start(model.encode(source, mask)), rules.start()
     if paths > 1:
         rows = written.sentences.repeat_interleave(paths)
         state, written = model.select(state, rows), written.select(rows)
     count = len(written.sentences)
-    trail = BackPointers(keep_weights=with_weights)
+    pointers = BackPointers(keep_weights=with_weights)
     totals = torch.zeros(count)
     ends = torch.full((count, 2), -1)  # the step at which each path ended, and its row there
     numbers = torch.arange(count)  # which path each row is
     live = torch.ones(count, dtype=torch.bool)
-    symbols = torch.full((count,), BEGIN)
+    tokens = torch.full((count,), BEGIN)
     while True:
-        step = model.step(symbols, state, with_weights=with_weights)
-        trail.look(step.weights)
+        step = model.step(tokens, state, with_weights=with_weights)
+        pointers.add_weights(step.weights)
         values = rules.log_probabilities(step.logits, written)
-        symbols = pick(values, numbers)
-        gained = values.gather(1, symbols[:, None]).squeeze(1)
+        tokens = pick(values, numbers)
+        gained = values.gather(1, tokens[:, None]).squeeze(1)
         stuck = gained == IMPOSSIBLE
-        ending = live & (symbols == END) & ~stuck
+        ending = live & (tokens == END) & ~stuck
         totals[numbers[live]] += gained[live]
-        ends[numbers[ending], 0] = trail.steps - 1
+        ends[numbers[ending], 0] = pointers.steps - 1
         ends[numbers[ending], 1] = ending.nonzero().squeeze(1)
         live = live & ~ending & ~stuck
         if not bool(live.any()):
             break
         rows = torch.arange(len(live))
         state = step.state
-        if int(live.sum()) <= WORTH_LEAVING * len(live):
+        if int(live.sum()) <= COMPACT_BELOW * len(live):
             rows = live.nonzero().squeeze(1)
             state = model.select(state, rows)
             numbers, live = numbers[rows], live[rows]
-            written, symbols = written.select(rows), symbols[rows]
-        written = rules.follow(written, symbols)
-        trail.follow(rows, symbols)
+            written, tokens = written.select(rows), tokens[rows]
+        written = rules.follow(written, tokens)
+        pointers.add(rows, tokens)
     divisors = penalty.divisor(ends[:, 0] + 1)
     found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     for number, (step_number, row) in enumerate(ends.tolist()):
         if row >= 0:
-            tokens, attention = trail.read(step=step_number, row=row)
+            output, attention = pointers.read(step=step_number, row=row)
             total = float(totals[number])
             score = total / float(divisors[number])
-            found[number // paths].append(Hypothesis(tokens, total, score, attention))
+            found[number // paths].append(Hypothesis(output, total, score, attention))
     return found
 
 
@@ -89,9 +89,9 @@ def greedy_search(
     penalty: LengthPenalty | None = None,
     with_weights: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Return a list of one hypothesis a sentence, scored as in beam search.
+    """Return a list of one hypothesis for each sentence, scored as in beam search.
 
-    Where a constraint leaves no way out, the list is empty.
+    If no token satisfies the constraints, the list is empty.
     """
     return follow_paths(
         model,

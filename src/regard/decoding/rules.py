@@ -1,4 +1,4 @@
-"""What may come next: filters of logits, limits, repetition and constraints."""
+"""Which tokens may come next: filters of logits, limits, repetition and constraints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import END
-from regard.decoding.constraints.batch import Constrained, Standing
+from regard.decoding.constraints.batch import BatchConstraints, ConstraintState
 from regard.decoding.search import IMPOSSIBLE, next_log_probabilities
 
 REMOVED = float("-inf")
@@ -20,20 +20,20 @@ def with_temperature(
 ) -> Float[Tensor, "rows vocab"]:
     """Return logits / T: below 1 the probable becomes more so, above 1 less (Ackley et al. 1985).
 
-    A temperature of 0 is the limit: only the most probable symbol of each row is left.
+    A temperature of 0 is the limit: only the most probable token of each row is left.
     """
     if not temperature >= 0:
         raise ValueError(f"temperature ({temperature}) must not be negative")
     if temperature == 0:
         return keep_top_k(logits, 1)
-    # The greatest becomes zero first, so that no temperature is too small for the division.
+    # The maximum is subtracted first, so that no temperature is too small for the division.
     return (logits - logits.amax(dim=-1, keepdim=True)) / temperature
 
 
 def keep_top_k(logits: Float[Tensor, "rows vocab"], count: int) -> Float[Tensor, "rows vocab"]:
-    """Keep the `count` most probable symbols of each row (Fan et al. 2018, section 5.4).
+    """Keep the `count` most probable tokens of each row (Fan et al. 2018, section 5.4).
 
-    Of equally probable symbols those with the lowest numbers stay, so that there are never more.
+    Of equally probable tokens those with the lowest numbers stay, so that there are never more.
     """
     if count < 1:
         raise ValueError(f"top_k ({count}) must be at least 1")
@@ -44,21 +44,21 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], count: int) -> Float[Tensor,
 
 
 def keep_top_p(logits: Float[Tensor, "rows vocab"], mass: float) -> Float[Tensor, "rows vocab"]:
-    """Keep the fewest symbols whose probabilities sum to `mass` (Holtzman et al. 2020, eq. 2)."""
+    """Keep the fewest tokens whose probabilities sum to `mass` (Holtzman et al. 2020, eq. 2)."""
     if not 0 < mass <= 1:
         raise ValueError(f"top_p ({mass}) must be above 0 and at most 1")
     if mass == 1:
         return logits
     ordered, order = _ranked(logits)
     probabilities = torch.softmax(ordered.double(), dim=-1)
-    before = probabilities.cumsum(dim=-1) - probabilities  # what more probable symbols hold
+    before = probabilities.cumsum(dim=-1) - probabilities  # what more probable tokens hold
     needed = before < mass
     needed[:, 0] = True
     return _only(logits, torch.zeros_like(needed).scatter_(-1, order, needed))
 
 
 def keep_min_p(logits: Float[Tensor, "rows vocab"], share: float) -> Float[Tensor, "rows vocab"]:
-    """Keep symbols at least `share` times as probable as the best (Nguyen et al. 2024)."""
+    """Keep tokens at least `share` times as probable as the best (Nguyen et al. 2024)."""
     if not 0 <= share <= 1:
         raise ValueError(f"min_p ({share}) must be between 0 and 1")
     best = logits.amax(dim=-1, keepdim=True)
@@ -68,7 +68,7 @@ def keep_min_p(logits: Float[Tensor, "rows vocab"], share: float) -> Float[Tenso
 def penalise_repetition(
     logits: Float[Tensor, "rows vocab"], *, seen: Bool[Tensor, "rows vocab"], penalty: float
 ) -> Float[Tensor, "rows vocab"]:
-    """Make symbols that were seen less probable (Keskar et al. 2019, section 4.1).
+    """Make tokens that were seen less probable (Keskar et al. 2019, section 4.1).
 
     A positive logit is divided by the penalty and a negative one multiplied, so both fall.
     """
@@ -88,30 +88,30 @@ def _only(logits: Tensor, kept: Tensor) -> Tensor:
 
 
 class Written(NamedTuple):
-    """What each row of a search has written so far, and for which sentence."""
+    """The prefix of each row of a search, and its sentence."""
 
     sentences: Int[Tensor, "rows"]
     tokens: Int[Tensor, "rows length"]
-    standing: Standing | None
-    """Where the row's constraints stand; None where there are none."""
+    state: ConstraintState | None
+    """The state of the constraints; None if there are none."""
 
     def select(self, rows: Int[Tensor, "chosen"]) -> Written:
         """Return these rows, in this order."""
-        standing = None if self.standing is None else self.standing.select(rows)
-        return Written(self.sentences[rows], self.tokens[rows], standing)
+        state = None if self.state is None else self.state.select(rows)
+        return Written(self.sentences[rows], self.tokens[rows], state)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What every search obeys, for the sentences of one batch."""
+    """The rules that every search obeys, for the sentences of one batch."""
 
     limits: Int[Tensor, "sentences"]
-    """Most symbols of each output, end mark included."""
+    """Most tokens of each output, end mark included."""
     least: Int[Tensor, "sentences"] | None = None
-    """Fewest symbols of each output, end mark included."""
+    """Fewest tokens of each output, end mark included."""
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
-    constrained: Constrained | None = None
+    constraints: BatchConstraints | None = None
 
     def start(self) -> Written:
         """Return one row for each sentence, with nothing written."""
@@ -119,39 +119,39 @@ class Rules:
         return Written(
             torch.arange(count),
             torch.empty(count, 0, dtype=torch.long),
-            None if self.constrained is None else self.constrained.start(),
+            None if self.constraints is None else self.constraints.start(),
         )
 
-    def follow(self, written: Written, symbols: Int[Tensor, "rows"]) -> Written:
-        """Return what is written when each row has got one symbol more."""
-        standing = written.standing
-        if self.constrained is not None and standing is not None:
-            standing = self.constrained.follow(standing, symbols)
-        tokens = torch.cat([written.tokens, symbols[:, None]], dim=1)
-        return Written(written.sentences, tokens, standing)
+    def follow(self, written: Written, tokens: Int[Tensor, "rows"]) -> Written:
+        """Return the prefixes after one more token in each row."""
+        state = written.state
+        if self.constraints is not None and state is not None:
+            state = self.constraints.follow(state, tokens)
+        prefixes = torch.cat([written.tokens, tokens[:, None]], dim=1)
+        return Written(written.sentences, prefixes, state)
 
     def log_probabilities(
         self, logits: Float[Tensor, "rows vocab"], written: Written
     ) -> Float[Tensor, "rows vocab"]:
-        """Return log p of every next symbol, minus infinity where it may not come.
+        """Return log p of every next token, minus infinity where it is banned.
 
-        Limits and constraints always hold. Where the others leave nothing at all, as in a
-        vocabulary smaller than the n-grams it would take, they step back.
+        Limits and constraints always hold. The other rules are ignored where they would ban every
+        token, as in a vocabulary that is too small for new n-grams.
         """
-        length = written.tokens.shape[1] + 1  # of the output with its next symbol
+        length = written.tokens.shape[1] + 1  # of the output with its next token
         if self.repetition_penalty != 1 and length > 1:
             seen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, written.tokens, True)
             logits = penalise_repetition(logits, seen=seen, penalty=self.repetition_penalty)
         limits = self.limits[written.sentences]
         values = next_log_probabilities(logits, end_only=limits <= length)
-        if self.constrained is not None and written.standing is not None:
-            self.constrained.ban(
-                values, written.standing, written.sentences, remaining=limits - length
+        if self.constraints is not None and written.state is not None:
+            self.constraints.ban(
+                values, written.state, written.sentences, remaining=limits - length
             )
         return self._preferred(values, written, length=length)
 
     def _preferred(self, values: Tensor, written: Written, *, length: int) -> Tensor:
-        """Apply what gives way to limits and constraints."""
+        """Apply the rules that limits and constraints take precedence over."""
         asked = values
         if self.no_repeat_ngram and length > self.no_repeat_ngram:
             values = values.masked_fill(
@@ -171,10 +171,10 @@ class Rules:
 def _repeating(
     tokens: Int[Tensor, "rows length"], size: int, vocab: int
 ) -> Bool[Tensor, "rows vocab"]:
-    """Return which symbols would complete an n-gram that the row has written before."""
+    """Return which tokens would complete an n-gram that the row has written before."""
     windows = tokens.unfold(1, size, 1)  # [rows, windows, size]
     last = tokens[:, tokens.shape[1] - size + 1 :]
     same = (windows[:, :, :-1] == last[:, None, :]).all(dim=2)
     banned = torch.zeros(len(tokens), vocab, dtype=torch.bool)
-    # Windows that do not match ban padding, which never comes anyway.
+    # Windows that do not match ban padding, which is never chosen anyway.
     return banned.scatter_(1, torch.where(same, windows[:, :, -1], 0), True)

@@ -1,4 +1,4 @@
-"""What every search is made of: candidates, selection, back-pointers, limits and length penalty."""
+"""The parts of every search: candidates, selection, back-pointers, limits, length penalty."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ IMPOSSIBLE = float("-inf")
 def next_log_probabilities(
     logits: Float[Tensor, "rows vocab"], *, end_only: Bool[Tensor, "rows"]
 ) -> Float[Tensor, "rows vocab"]:
-    """Return log p of every next symbol: never padding or begin, and at the limit only the end.
+    """Return log p of every next token: never padding or begin, and at the limit only the end.
 
-    The probability of the end mark stays what the model gives it, so that a forced end is not free.
+    The end mark keeps the probability that the model gives it, so that a forced end is not free.
     """
     log_probabilities = torch.log_softmax(logits.float(), dim=-1)
     log_probabilities[:, PAD] = IMPOSSIBLE
@@ -33,7 +33,7 @@ def next_log_probabilities(
     return log_probabilities
 
 
-# Columns looked at together: about the root of a vocabulary, so that both stages are short.
+# Columns of a chunk: about the root of a vocabulary's size, so that both stages are short.
 CHUNK = 64
 
 
@@ -43,7 +43,7 @@ def top_of_rows(
     """Return the `count` greatest values of each row, greatest first, and their columns.
 
     The k greatest values lie in the k chunks with the greatest maxima. Maxima are found at the
-    speed of memory; sorting, which is slow, sees only the few chunks.
+    speed of memory; sorting, which is slow, is left for these chunks.
     """
     columns = values.shape[1]
     count = min(count, columns)
@@ -67,7 +67,7 @@ class Chosen(NamedTuple):
 
     totals: Float[Tensor, "alive beam"]
     parents: Int[Tensor, "alive beam"]
-    symbols: Int[Tensor, "alive beam"]
+    tokens: Int[Tensor, "alive beam"]
     ends: Float[Tensor, "alive width"]
     """Log-probability of ending each prefix here; minus infinity where the ending does not count"""
 
@@ -77,17 +77,17 @@ def choose(
 ) -> Chosen:
     """Return the best continuations of each sentence.
 
-    An ending counts if it is among the `beam` best continuations of its sentence. As many prefixes
-    go on as before, so an early ending takes nothing away from the search.
+    An ending counts if it is among the `beam` best continuations of its sentence. The number of
+    live prefixes stays the same, so an early ending takes nothing away from the search.
     """
     ends = totals + values[:, :, END]
-    best, symbols = continuations(values, beam=beam)
+    best, tokens = continuations(values, beam=beam)
     flat = (totals[:, :, None] + best).flatten(1)
     kept, order = flat.topk(min(beam, flat.shape[1]), dim=1)
     return Chosen(
         totals=kept,
         parents=order // best.shape[2],
-        symbols=symbols.flatten(1).gather(1, order),
+        tokens=tokens.flatten(1).gather(1, order),
         ends=counting(ends, kept, beam=beam),
     )
 
@@ -100,29 +100,29 @@ def choose_diverse(
     groups: int,
     strength: float,
 ) -> Chosen:
-    """Choose for one group after the other; what earlier ones chose costs the later ones.
+    """Return the best continuations of each group; tokens of earlier groups cost later ones.
 
-    The cost decides what is chosen and is no part of any log-probability.
+    The cost affects what is chosen, but is not part of any log-probability.
     """
     width, found = totals.shape[1] // groups, []
     cost = torch.zeros(len(values), 1, values.shape[2])
     for group in range(groups):
         mine = slice(group * width, (group + 1) * width)
         part = choose(values[:, mine] - cost, totals[:, mine], beam=beam // groups)
-        paid = cost[:, 0].gather(1, part.symbols)
+        paid = cost[:, 0].gather(1, part.tokens)
         found.append(part._replace(totals=part.totals + paid, parents=part.parents + group * width))
-        cost = cost.scatter_add(2, part.symbols[:, None], torch.full_like(paid, strength)[:, None])
+        cost = cost.scatter_add(2, part.tokens[:, None], torch.full_like(paid, strength)[:, None])
     return Chosen(*(torch.cat(parts, dim=1) for parts in zip(*found, strict=True)))
 
 
 def continuations(
     values: Float[Tensor, "alive width vocab"], *, beam: int
 ) -> tuple[Float[Tensor, "alive width best"], Int[Tensor, "alive width best"]]:
-    """Return the best symbols after each prefix, the end mark left out; it is banned in place."""
+    """Return the best tokens after each prefix without the end mark, which is banned in place."""
     values[:, :, END] = IMPOSSIBLE
-    best, symbols = top_of_rows(values.flatten(0, 1), beam)
+    best, tokens = top_of_rows(values.flatten(0, 1), beam)
     shape = (*values.shape[:2], -1)
-    return best.view(shape), symbols.view(shape)
+    return best.view(shape), tokens.view(shape)
 
 
 def counting(
@@ -136,36 +136,36 @@ def counting(
 
 
 class BackPointers:
-    """What every step of a search wrote, and from which row it came.
+    """The token of each row at every step of a search, and the row that it continues.
 
-    Prefixes are read back only when they have won, so no step copies them.
+    Outputs are read back when the search is over, so no step copies prefixes.
     """
 
     def __init__(self, *, keep_weights: bool):
         self.keep_weights = keep_weights
         self.steps = 0
         self._parents: list[NDArray[np.int64]] = []
-        self._symbols: list[NDArray[np.int64]] = []
+        self._tokens: list[NDArray[np.int64]] = []
         self._weights: list[Tensor | None] = []
 
-    def look(self, weights: Float[Tensor, "rows source"] | None) -> None:
-        """Note what the rows of a new step attended to."""
+    def add_weights(self, weights: Float[Tensor, "rows source"] | None) -> None:
+        """Begin a step with the attention weights of its rows."""
         self._weights.append(weights if self.keep_weights else None)
         self.steps += 1
 
-    def follow(self, rows: Int[Tensor, "chosen"], symbols: Int[Tensor, "chosen"]) -> None:
-        """Note the rows of the next step: what they continue, and with which symbol."""
+    def add(self, rows: Int[Tensor, "chosen"], tokens: Int[Tensor, "chosen"]) -> None:
+        """Add the rows of the next step: which rows they continue, and with which tokens."""
         self._parents.append(rows.numpy())
-        self._symbols.append(symbols.numpy())
+        self._tokens.append(tokens.numpy())
 
     def read(self, *, step: int, row: int) -> tuple[tuple[int, ...], Tensor | None]:
-        """Return what the row had written at the beginning of a step, and its attention.
+        """Return the tokens of a row at the beginning of a step, and its attention.
 
-        The attention has a row for each symbol and one for what came in that step.
+        The attention has a row for each token and one for the token of that step.
         """
         tokens, rows = [], [row]
         for number in range(step - 1, -1, -1):
-            tokens.append(int(self._symbols[number][row]))
+            tokens.append(int(self._tokens[number][row]))
             row = int(self._parents[number][row])
             rows.append(row)
         seen = [
@@ -179,7 +179,7 @@ class BackPointers:
 def length_limits(
     sources: Int[Tensor, "batch"], *, ratio: float, extra: int, most: int | None = None
 ) -> Int[Tensor, "batch"]:
-    """Return the most symbols of each output by those of its source; both count the end mark.
+    """Return the most tokens of each output by those of its source; both count the end mark.
 
     `most` does not count it.
     """
@@ -190,7 +190,7 @@ def length_limits(
 def least_lengths(
     sources: Int[Tensor, "batch"], *, ratio: float, least: int
 ) -> Int[Tensor, "batch"]:
-    """Return the fewest symbols of each output by those of its source; both count the end mark.
+    """Return the fewest tokens of each output by those of its source; both count the end mark.
 
     `least` does not count it.
     """
@@ -218,5 +218,5 @@ class LengthPenalty:
             raise ValueError(f"length penalty: alpha ({self.alpha}) must not be negative")
 
     def divisor(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return what log-probabilities of outputs of these lengths are divided by."""
+        """Return the divisors of the log-probabilities of outputs of these lengths."""
         return DIVISORS[self.kind](lengths.double(), self.alpha)

@@ -24,7 +24,7 @@ from regard.documents.segments import alignment_line, shown_lines
 from regard.engines.choice import EngineName, PlannedSearch, choose_engine
 from regard.exchange.ctranslate2 import Quantization
 from regard.runs.display import Display, SilentDisplay, display_of
-from regard.tasks.translation.constraints import Terminology
+from regard.tasks.translation.constraints import TranslationConstraints
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
 
@@ -40,7 +40,8 @@ class SearchOptions:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings of decoding that differ from the recipe's, as `{"beam": 8}`."""
     n_best: int = 1
-    terminology: Terminology = field(default_factory=Terminology)
+    constraints: TranslationConstraints | None = None
+    """What must and must not stand in translations, and terms with their translations."""
     engine: EngineName = "auto"
     quantization: Quantization | None = None
     threads: int | None = None
@@ -113,7 +114,7 @@ class PreparedTranslator:
 
     def stream(self, *, attention: bool, scores: bool = False) -> segments.Translate:
         """Return the function that translates sentences."""
-        terminology = self.options.terminology
+        asked = self.options.constraints
 
         def translate(texts: Sequence[str]) -> Iterable[tuple[int, Translation]]:
             return self.translator.stream(
@@ -121,7 +122,7 @@ class PreparedTranslator:
                 n_best=self.n_best,
                 attention=attention,
                 scores=scores or self.n_best > 1,
-                constraints=[terminology.of(text) for text in texts] if terminology else None,
+                constraints=[asked.for_sentence(text) for text in texts] if asked else None,
                 **self.options.changes,
             )
 
@@ -143,7 +144,7 @@ class PreparedTranslator:
             "version": version("regard"),
             "model": segments.run_fingerprint(self.run),
             "search": search,
-            "terminology": self.options.terminology.to_dict(),
+            "constraints": asked.to_dict() if (asked := self.options.constraints) else None,
         }
 
 
@@ -163,7 +164,7 @@ def prepare_translator(
     settings = model.decoding(n_best=options.n_best, **changes)
     model.engine = choose_engine(
         model,
-        PlannedSearch(settings, constrained=bool(options.terminology), short=not measure),
+        PlannedSearch(settings, constrained=bool(options.constraints), short=not measure),
         folder=run,
         engine=options.engine,
         threads=options.threads,

@@ -12,12 +12,12 @@ from regard.base.special_tokens import END
 from regard.batching.batch import padded
 from regard.compute.device import keep_memory
 from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
-from regard.decoding.beam import beam_search
-from regard.decoding.constraints.batch import Constrained
+from regard.decoding.beam import BeamOptions, beam_search
+from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
-from regard.decoding.sampling import sample
+from regard.decoding.sampling import SamplingOptions, sample
 from regard.decoding.search import LengthPenalty, least_lengths, length_limits
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
@@ -72,18 +72,20 @@ class TorchEngine:
         source, mask = padded(sources, after=END)
         rules = self._rules(mask.sum(dim=1), settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
-        required = 0 if rules.constrained is None else int(rules.constrained.required.total.max())
+        required = 0 if rules.constraints is None else int(rules.constraints.required.total.max())
         if settings.method != "beam":
             found = sample(
                 self.model,
                 source,
                 mask,
                 rules=rules,
-                seed=settings.seed,
+                options=SamplingOptions(
+                    seed=settings.seed,
+                    temperature=settings.temperature,
+                    top_k=settings.top_k,
+                    top_p=settings.top_p,
+                ),
                 count=n_best,
-                temperature=settings.temperature,
-                top_k=settings.top_k,
-                top_p=settings.top_p,
                 penalty=penalty,
                 with_weights=attention,
             )
@@ -92,18 +94,16 @@ class TorchEngine:
                 self.model, source, mask, rules=rules, penalty=penalty, with_weights=attention
             )
         else:
-            found = beam_search(
-                self.model,
-                source,
-                mask,
-                rules=rules,
+            options = BeamOptions(
                 beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
                 n_best=n_best,
                 penalty=penalty,
                 coverage=settings.coverage_penalty,
                 groups=settings.diversity_groups,
                 diversity=settings.diversity_strength,
-                with_weights=attention,
+            )
+            found = beam_search(
+                self.model, source, mask, rules=rules, options=options, with_weights=attention
             )
         for index, hypotheses in enumerate(found):
             if not hypotheses:
@@ -135,16 +135,16 @@ class TorchEngine:
         least = None
         if settings.min_length or settings.min_ratio:
             least = least_lengths(lengths, ratio=settings.min_ratio, least=settings.min_length)
-        constrained = None
+        batch = None
         if constraints is not None and any(constraints):
             vocab = self.model.projection.out_features
-            constrained = Constrained(constraints, limits=limits, vocab=vocab)
+            batch = BatchConstraints(constraints, limits=limits, vocab=vocab)
         return Rules(
             limits=limits,
             least=least,
             no_repeat_ngram=settings.no_repeat_ngram,
             repetition_penalty=settings.repetition_penalty,
-            constrained=constrained,
+            constraints=batch,
         )
 
 

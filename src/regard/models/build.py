@@ -330,7 +330,7 @@ def _embedding(settings: RecurrentSettings, vocab: int) -> nn.Module:
 def _stack(
     settings: RecurrentSettings, vocab: int, *, extra: int = 0, bidirectional: bool = False
 ) -> RecurrentStack:
-    """Return the layers that read a vocabulary's tokens, and beside them so many features."""
+    """Return the layers that read the tokens of a vocabulary, with `extra` further features."""
     return RecurrentStack(
         kind=settings.cell,
         input_dim=_width(settings, vocab) + extra,

@@ -16,14 +16,14 @@ from regard.settings.recipe import require_known
 
 
 class Forecast(NamedTuple):
-    """What a forecaster returns: the next values, and the attention over the window if asked."""
+    """What a forecaster returns: the next values and, on request, the attention over the window."""
 
     values: Float[Tensor, "batch horizon"]
     weights: Float[Tensor, "batch time"] | None
 
 
 class Forecaster(nn.Module):
-    """y = W c + b, where c is the last hidden state or attention over all of them."""
+    """y = W c + b or tanh(W c + b), where c is the last hidden state or attention over all."""
 
     def __init__(
         self,

@@ -60,20 +60,20 @@ class MessagePassing(nn.Module):
         self.dropout = dropout
         self.message = NodeLinear(input_dim, output_dim, bias=False)  # W
         self.edge_embedding = nn.Embedding(edge_types, output_dim)  # E
-        self.own = NodeLinear(input_dim, output_dim)  # U
-        self.heard = NodeLinear(output_dim, output_dim, bias=False)  # V
+        self.self_update = NodeLinear(input_dim, output_dim)  # U
+        self.message_update = NodeLinear(output_dim, output_dim, bias=False)  # V
 
     def forward(
         self, features: Features, edges: Edges, edge_types: Int[Tensor, "edges"]
     ) -> Float[Tensor, "nodes output_dim"]:
-        """Return what each node keeps of itself and hears from its neighbours."""
+        """Return the updated features of each node."""
         features = drop_features(features, self.dropout if self.training else 0.0)
         sent = self.message(features).index_select(0, edges.source)
         messages = torch.relu(sent + self.edge_embedding(edge_types))  # [edges, output_dim]
         total = messages.new_zeros(edges.targets, messages.shape[1])
         total = total.index_add(0, edges.target, messages)
         mean = total / edges.starts.diff().clamp(min=1)[:, None]
-        updated: Tensor = self.own(features) + self.heard(mean)
+        updated: Tensor = self.self_update(features) + self.message_update(mean)
         return updated
 
 
@@ -82,7 +82,7 @@ EDGE_TYPES = 3  # given, reversed, self-loop
 
 @dataclass(frozen=True, eq=False)
 class NodeOutput:
-    """Logits, the features of the last hidden layer, and the attention of each layer if asked."""
+    """Logits, features of the last hidden layer and, on request, the attention of each layer."""
 
     logits: Float[Tensor, "nodes classes"]
     hidden: Float[Tensor, "nodes hidden"] | None
@@ -90,7 +90,7 @@ class NodeOutput:
 
 
 class GraphClassifier(nn.Module):
-    """logits = layer_L(... ELU(layer_1(features)))."""
+    """logits = layer_L(... ELU(layer_1(features))) (Velickovic et al. 2018, section 3.3)."""
 
     def __init__(self, layers: Sequence[nn.Module]):
         super().__init__()
@@ -142,12 +142,12 @@ def build_graph_classifier(
 def _attention(
     settings: GraphModelSettings, input_dim: int, output_dim: int, *, last: bool
 ) -> nn.Module:
-    heads = settings.output_heads if last else settings.heads
     return GraphAttention(
         input_dim=input_dim,
-        head_dim=output_dim if last else settings.head_dim,
-        heads=heads,
-        score=settings.score,
+        score=EDGE_SCORES[settings.score](
+            heads=settings.output_heads if last else settings.heads,
+            head_dim=output_dim if last else settings.head_dim,
+        ),
         concatenate=not last,
         feature_dropout=settings.dropout,
         attention_dropout=settings.attention_dropout,

@@ -90,14 +90,14 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
 
     A part that returns several tensors has one entry for each, as `decoder.lookup.weights`.
     """
-    heard: dict[str, list[Tensor]] = {}
+    outputs: dict[str, list[Tensor]] = {}
     handles = [
-        part.register_forward_hook(partial(_hear, heard, name))
+        part.register_forward_hook(partial(_keep_output, outputs, name))
         for name, part in model.named_modules()
         if name
     ]
     try:
-        yield heard
+        yield outputs
     finally:
         for handle in handles:
             handle.remove()
@@ -113,11 +113,11 @@ def join_calls(calls: list[Tensor]) -> list[Tensor]:
     return joined
 
 
-def _hear(
-    heard: dict[str, list[Tensor]], name: str, part: nn.Module, inputs: Any, output: Any
+def _keep_output(
+    outputs: dict[str, list[Tensor]], name: str, part: nn.Module, inputs: Any, output: Any
 ) -> None:
     for path, tensor in _tensors(output, name):
-        calls = heard.setdefault(path, [])
+        calls = outputs.setdefault(path, [])
         # What is only handed on from step to step, such as a memory, is one value.
         if not any(call.data_ptr() == tensor.data_ptr() for call in calls[-1:]):
             calls.append(tensor.detach())
@@ -254,10 +254,10 @@ def _record(array: TracedArray) -> dict[str, Any]:
     }
 
 
-def traced_parts(heard: Mapping[str, list[Tensor]]) -> list[TracedArray]:
+def traced_parts(outputs: Mapping[str, list[Tensor]]) -> list[TracedArray]:
     """Return what each part of the model returned, by its place in the model."""
     arrays = []
-    for name, calls in heard.items():
+    for name, calls in outputs.items():
         for number, values in enumerate(join_calls(calls), 1):
             title = f"part.{name}" if number == 1 else f"part.{name}#{number}"
             axes = ("batch", *(f"axis {place}" for place in range(1, values.dim())))

@@ -25,7 +25,7 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Backbone(Protocol[State]):
-    """What a language model asks of its network; recurrent and Transformer ones both answer."""
+    """What a language model needs of its network; recurrent ones and Transformers provide it."""
 
     def start(self, batch: int) -> State:
         """Return the state before the first token."""
@@ -43,7 +43,7 @@ class Backbone(Protocol[State]):
 class LanguageModel(nn.Module, Generic[State]):
     """p(x) = prod_t p(x_t | x_<t), from any network that reads from left to right.
 
-    `context` is how many tokens it was made to read at once; None if there is no such limit.
+    `context` is the number of tokens that it reads at once; None if there is no limit.
     """
 
     def __init__(self, *, backbone: nn.Module, projection: nn.Linear, context: int | None):
@@ -65,7 +65,7 @@ class LanguageModel(nn.Module, Generic[State]):
         return logits
 
     def start(self, batch: int) -> State:
-        """Return the state of so many rows before the first token."""
+        """Return the state of `batch` rows before the first token."""
         return self._backbone.start(batch)
 
     def read(
@@ -182,9 +182,10 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
 def _spread_weights(model: nn.Module, *, layers: int, width: int) -> None:
     """Draw all matrices from one narrow normal distribution, as GPT-2 does.
 
-    Narrower models sum fewer products: theirs is wider, by the root, so that all begin as loud as
-    GPT-2. What each layer adds to the way around it is narrower still, by the root of the number of
-    such sums, so that a deep stack begins no louder than a shallow one (Radford et al. 2019, 2.3).
+    Narrower models sum fewer products, so their distribution is wider by the square root, and all
+    models begin with activations of the size of GPT-2's. The output of each sublayer is scaled down
+    by the root of the number of residuals, so that the size does not grow with depth (Radford et
+    al. 2019, section 2.3).
     """
     spread = SPREAD * math.sqrt(SPREAD_WIDTH / width)
     for part in model.modules():

@@ -19,7 +19,7 @@ from regard.models.language_model import LanguageModel
 class TextClassifier(nn.Module):
     """softmax(W mean_t f_t + b) over the features of a language model (Radford et al. 2018, 3.2).
 
-    The mean over all positions in place of the last one: with few labels it is learned faster.
+    It takes the mean over all positions, and not the last one: that learns faster from few labels.
     """
 
     def __init__(self, *, backbone: nn.Module, head: nn.Linear, dropout: float = 0.0):
@@ -59,7 +59,7 @@ class LowRank(nn.Module):
         self.up = nn.Parameter(torch.zeros(rows, rank))  # B
 
     def forward(self, weight: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows columns"]:
-        """Return the weights with what was learned beside them."""
+        """Return W + B A."""
         return weight + self.up @ self.down
 
 

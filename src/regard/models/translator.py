@@ -15,7 +15,7 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Decoder(Protocol[State]):
-    """What a translator asks of its decoder; recurrent and Transformer decoders both answer."""
+    """What a translator needs of its decoder; recurrent and Transformer decoders provide it."""
 
     def start(self, encoded: Encoded) -> State:
         """Return the state before the first target token."""
@@ -102,7 +102,7 @@ class Translator(nn.Module, Generic[State]):
 
     @property
     def longest_target(self) -> int | None:
-        """Return the most target tokens that can be made, end mark included; None if any."""
+        """Return the largest number of target tokens, end mark included; None for no limit."""
         longest: int | None = getattr(self.decoder, "longest", None)
         return longest
 

@@ -41,7 +41,7 @@ CELLS = {
     "lstm": CellKind(gates=4, states=2),  # Hochreiter & Schmidhuber 1997, with forget gate
     "gated": CellKind(gates=2, states=1, biased=False),  # s_t = (1-g) s_{t-1} + g s~_t
 }
-# torch's fused kernels carry no types of their own.
+# torch's fused kernels have no type annotations.
 _KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
     "tanh": torch.rnn_tanh,
     "gru": torch.gru,
@@ -92,7 +92,7 @@ class CellWeights(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*positions input_dim"]
     ) -> Float[Tensor, "*positions gates_hidden"]:
-        """Return U x + b for all gates, as loops want it: for all steps at once."""
+        """Return U x + b for all gates and all steps at once, before a loop."""
         return linear(inputs, self.input_weights, self.bias)
 
     def recurrence(self) -> Recurrence:

@@ -25,8 +25,8 @@ class RecurrentDecoderState(NamedTuple):
     memory: Memory | None
     """The source to look at; None without attention."""
     handed: Float[Tensor, "batch width"] | None = None
-    """What a step hands to the next beside its cells: with input feeding, its features; for a
-    decoder that reads the source's summary at every step, that summary."""
+    """What the next step reads in addition: with input feeding, the features of this step; in a
+    decoder that reads a summary of the source at every step, that summary."""
 
     def select(self, rows: Int[Tensor, "chosen"]) -> RecurrentDecoderState:
         """Return the state of these rows of the batch, in this order."""
@@ -40,7 +40,7 @@ class RecurrentDecoderState(NamedTuple):
 class StackLoop:
     """A stack of one direction that reads [known; late]: the known part is multiplied beforehand.
 
-    Lives for one pass over a sequence; the stack itself remembers nothing.
+    It lives for one pass over a sequence; the stack itself keeps no state.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class StackLoop:
 
 
 class LuongDecoder(nn.Module):
-    """s_i = f(s_{i-1}, y_{i-1}); with attention the features are t_i = tanh(W [s_i; c_i]).
+    """s_i = f(s_{i-1}, y_{i-1}), with features t_i = tanh(W [s_i; c_i]) (Luong et al. 2015, eq. 5).
 
-    Without `combine` they are [s_i; c_i] itself. With input feeding (section 3.3)
-    s_i = f(s_{i-1}, [y_{i-1}; t_{i-1}]), and the stack is that much wider.
+    Without `combine` they are [s_i; c_i], without attention s_i. With input feeding (section 3.3)
+    s_i = f(s_{i-1}, [y_{i-1}; t_{i-1}]), and the stack reads wider inputs.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class LuongDecoder(nn.Module):
 
 
 class BahdanauDecoder(nn.Module):
-    """s_i = f(s_{i-1}, y_{i-1}, c_i), where c_i comes from scores e_ij = a(s_{i-1}, h_j).
+    """s_i = f(s_{i-1}, y_{i-1}, c_i) with scores a(s_{i-1}, h_j) (Bahdanau et al. 2015, eq. 4-6).
 
     The features are g(y_{i-1}, s_i, c_i) = tanh(W [y_{i-1}; s_i; c_i]). Without a lookup the
     context is the constant c = h_T: the control that differs in nothing but attention.
@@ -280,7 +280,7 @@ class BahdanauDecoder(nn.Module):
         *,
         with_weights: bool,
     ) -> tuple[Tensor, Tensor, Tensor | None, CellState]:
-        """Look with the state before, then read a token with what was found; and again."""
+        """Attend with the state before, then read a token with the context; step by step."""
         if state.memory is None:
             raise ValueError("a decoder with attention needs a state that its `start` made")
         loop = StackLoop(self.stack, embedded, state.cells)

@@ -12,7 +12,7 @@ from regard.recurrent.cells import CellState, RecurrentStack
 
 
 class OneHot(nn.Module):
-    """x = (0, ..., 1, ..., 0), with the one at the place of the token."""
+    """x = (0, ..., 1, ..., 0), with the one at the index of the token."""
 
     def __init__(self, *, vocab: int):
         super().__init__()
@@ -45,7 +45,7 @@ class RecurrentEncoder(nn.Module):
         return Encoded(memory=self.dropout(memory), mask=mask, summary=self._join(last))
 
     def _join(self, state: CellState) -> CellState:
-        """Set the last states of both directions side by side: [layers, batch, hidden]."""
+        """Concatenate the last states of both directions: [layers, batch, hidden]."""
         if not self.stack.bidirectional:
             return state
         layers = self.stack.layers

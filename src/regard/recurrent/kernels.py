@@ -16,7 +16,7 @@ StepState = tuple[Tensor, ...]
 
 
 class Recurrence(NamedTuple):
-    """What a step needs of a cell besides its inputs' part."""
+    """What a step needs of a cell, apart from the projected inputs."""
 
     kind: str
     state_weights: Float[Tensor, "gates_hidden hidden"]
@@ -86,7 +86,7 @@ def _lstm_step(cell: Recurrence, projected: Tensor, state: StepState) -> StepSta
 
 
 class _LstmGates(torch.autograd.Function):
-    """c' = f c + i g, h' = o tanh(c'), from all gates at once, with a backward of its own."""
+    """c' = f c + i g, h' = o tanh(c'), from all gates at once (Gers et al. 2000)."""
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,8 +138,8 @@ def read_lstm(
 ]:
     """Read packed sequences, from either end, given U x + b of all positions.
 
-    Packed means: the first tokens of all sequences, then the second ones, and so on, the longest
-    sequence first; `batch_sizes` says how many there are of each.
+    Packed sequences hold the first tokens of all sequences, then the second ones, and so on, the
+    longest sequence first; `batch_sizes` says how many there are of each.
     """
     result: tuple[Tensor, Tensor, Tensor] = _LstmLayer.apply(  # type: ignore[no-untyped-call]
         projected, h, c, state_weights, batch_sizes, backward
@@ -155,7 +155,7 @@ def _steps(batch_sizes: list[int], *, backward: bool) -> Iterator[tuple[int, sli
 
 
 class _LstmLayer(torch.autograd.Function):
-    """All steps of one layer in one direction."""
+    """All steps of one LSTM layer in one direction, with the gradient by hand."""
 
     @staticmethod
     def forward(

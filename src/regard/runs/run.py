@@ -242,6 +242,15 @@ def training_run(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[Run]
         raise
 
 
+def require_files(from_memory: bool, *, what: str) -> None:
+    """Refuse to look for the files of data that was given in Python."""
+    if from_memory:
+        raise SettingsError(
+            f"This run was trained on {what} given in Python, not in files. Give the same data "
+            "again: regard.train(..., data=...)."
+        )
+
+
 def finish_or_start(folder: Path, recipe: Recipe) -> Run:
     """Return the run of this recipe in the folder, new if there is none."""
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())

@@ -58,7 +58,7 @@ def encode_request(
     """Return the request in tokens, or refuse one that the model cannot answer."""
     text = " ".join(request.q.split())
     if not text:
-        raise bad_request("There is nothing to look at: q is empty.")
+        raise bad_request("There is nothing to translate: q is empty.")
     source = translator.source_tokenizer.encode(text)
     if len(source) > max_tokens:
         raise ApiError(
@@ -94,7 +94,7 @@ def _require_tokens(ids: Sequence[int], vocab: int, *, most: int) -> None:
     for number in ids:
         if not 0 <= number < vocab or number in (PAD, BEGIN, END):
             raise bad_request(
-                f"prefix_tokens holds {number}, which cannot stand in a translation; ids lie "
+                f"prefix_tokens holds {number}, which cannot be in a translation; ids lie "
                 f"between {END + 1} and {vocab - 1}, or are 1 for an unknown word."
             )
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
 from regard.batching.batch import padded
-from regard.decoding.constraints.batch import Constrained
+from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.greedy import follow_paths
 from regard.decoding.rules import Rules
 from regard.decoding.search import LengthPenalty
@@ -51,7 +51,7 @@ def stream_greedy(
         vocab = translator.target_tokenizer.size
         # Required phrases are left to the beam search that follows.
         constraints = replace(request.constraints, required=())
-        constrained = Constrained([constraints], limits=limits, vocab=vocab)
+        constrained = BatchConstraints([constraints], limits=limits, vocab=vocab)
     written: list[int] = []
 
     def pick(values: Tensor, numbers: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def stream_greedy(
         translator.model,
         source,
         mask,
-        rules=Rules(limits=limits, constrained=constrained),
+        rules=Rules(limits=limits, constraints=constrained),
         pick=pick,
         penalty=LengthPenalty(),
     )

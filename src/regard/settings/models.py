@@ -115,7 +115,9 @@ class TransformerSettings(Settings):
     sinusoid_offset: int = Field(0, ge=0, description="place of the first token")
     stretched_sinusoids: bool = Field(False, description="slowest wave 10000 exactly (fairseq)")
     max_length: int = Field(512, ge=1, description="positions in the table (positions learned)")
-    reach: int = Field(16, ge=1, description="distances told apart (positions relative)")
+    reach: int = Field(
+        16, ge=1, description="farthest distance with its own vector (positions relative)"
+    )
     kernel: Literal["softmax", "linear"] = Field(
         "softmax", description="of self-attention; linear costs less on long input"
     )
@@ -131,7 +133,7 @@ class TransformerSettings(Settings):
     tie: Literal["none", "target", "all"] = Field(
         "target", description="one table for target words and output, or for the source as well"
     )
-    scaled_embeddings: bool = Field(True, description="times the root of model_dim")
+    scaled_embeddings: bool = Field(True, description="embeddings times the root of model_dim")
     output_bias: bool = False
     alignment_layer: int = Field(
         -1, description="decoder layer shown as the attention; -1 is the last"

@@ -1,4 +1,4 @@
-"""One test set for several runs: their own if they share it, or one that is given."""
+"""The test set on which several runs are compared: their common one, or given files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.tasks.translation.settings import DataSettings, TranslationRecipe
 
 REMEDY = "Give one test set for all with --test SOURCE TARGET."
 LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{2,4})?")
-# Endings that say what a file is, not which language it is in.
+# File endings that do not name a language.
 NO_LANGUAGE = frozenset({"src", "tgt", "ref", "txt", "tsv", "tok", "raw", "bpe"})
 SENTENCE_END = re.compile(r"(\s?)[.!?]$")
 FEWEST_ENDS = 5
@@ -24,7 +24,7 @@ SMALLEST_SHARE = 0.1
 def common_test(
     recipes: Mapping[str, TranslationRecipe], files: tuple[Path, Path] | None = None
 ) -> list[SentencePair]:
-    """Return the pairs on which these runs can be compared, or say why there are none."""
+    """Return the pairs on which these runs can be compared; raise if there are none."""
     require_one_direction({name: recipe.data for name, recipe in recipes.items()})
     if files is not None:
         return read_parallel(*files)
@@ -37,19 +37,19 @@ def common_test(
 
 
 def require_one_direction(data: Mapping[str, DataSettings]) -> None:
-    """Refuse runs that are known to translate between other languages."""
+    """Refuse runs with different language pairs, as far as the pairs are known."""
     known = {name: found for name, each in data.items() if (found := direction(each))}
     (first, wanted), *others = known.items() or [("", "")]
     for other, found in others:
         if found != wanted:
             raise RunError(
-                f"{first} translates {wanted} and {other} {found}: they cannot be compared. "
-                "Compare runs of one language pair."
+                f"{first} translates {wanted} and {other} translates {found}: they cannot be "
+                "compared. Compare runs of one language pair."
             )
 
 
 def direction(data: DataSettings) -> str | None:
-    """Return the languages of a run, as "en-de"; None where its files do not tell."""
+    """Return the language pair of a run, such as "en-de"; None if it is not known."""
     if not data.train:
         return data.grammar.pair
     languages = [_language(file) for file in data.train]
@@ -63,14 +63,14 @@ def require_like(name: str, outputs: Sequence[str], references: Sequence[str]) -
     written, wanted = text_form(outputs), text_form(references)
     if written and wanted and written != wanted:
         raise SettingsError(
-            f"{name} writes {written} text, but the references are {wanted} text: BLEU would "
-            f"compare unlike things. Give with --test the kind of text that {name} was trained on, "
+            f"{name} writes {written} text, but the references are {wanted} text: their BLEU "
+            f"would mean nothing. Give a test set of the kind that {name} was trained on (--test), "
             "and compare it with runs of the same kind."
         )
 
 
 def text_form(texts: Sequence[str]) -> Literal["tokenised", "raw"] | None:
-    """Return whether a space stands before the mark that ends a sentence; None if few have one."""
+    """Return whether sentence-final marks follow a space; None if there are too few marks."""
     ends = [match for text in texts if (match := SENTENCE_END.search(text.rstrip()))]
     if len(ends) < max(FEWEST_ENDS, SMALLEST_SHARE * len(texts)):
         return None
@@ -84,7 +84,7 @@ def _language(file: str) -> str | None:
 
 
 def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
-    """Return the test part of a run; the others, which may be large, are not read."""
+    """Return the test part of a run without reading the other parts, which may be large."""
     if not data.train:
         alone = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
         return grammar_splits(alone).test
@@ -99,7 +99,7 @@ def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
 def _difference(
     first: str, pairs: Sequence[SentencePair], other: str, theirs: Sequence[SentencePair]
 ) -> str:
-    """Return in what way two test parts differ."""
+    """Return a message about the difference between two test parts."""
     if len(pairs) != len(theirs):
         return (
             f"The test parts of {first} ({len(pairs):,} pairs) and {other} ({len(theirs):,} pairs) "
@@ -108,14 +108,14 @@ def _difference(
     bare = [{_bare(pair.target) for pair in part} for part in (pairs, theirs)]
     if 2 * len(bare[0] & bare[1]) > len(bare[0]):
         return (
-            f"The test parts of {first} and {other} hold the same sentences, but not as the same "
-            "text: is one of them tokenised or lower-cased? Scores on them cannot be compared."
+            f"The test parts of {first} and {other} hold the same sentences in different "
+            "spellings: is one of them tokenised or lower-cased? Their scores cannot be compared."
         )
     return f"The test parts of {first} and {other} differ. {REMEDY}"
 
 
 def _bare(text: str) -> str:
-    """Return a text without what tokenising and lower-casing change most often."""
+    """Return a text in lower case without white space."""
     return "".join(text.lower().split())
 
 

@@ -1,4 +1,4 @@
-"""How fast translators are beside each other: measured in turn, so that all meet the same moods."""
+"""Comparison of translators on one test set: scores, significance tests and speed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ WARM_UP = 4
 def speeds_in_turn(
     models: Mapping[str, LoadedTranslator], sources: Sequence[str], *, rounds: int
 ) -> dict[str, list[float]]:
-    """Return the sentences a second of each model in every round, after a short warming up."""
+    """Return the sentences per second of each model in every round, after a short warm-up.
+
+    The models take turns, so that changes in the load of the machine affect all of them.
+    """
     for model in models.values():
         model.translate(sources[:WARM_UP], attention=False)
     speeds: dict[str, list[float]] = {name: [] for name in models}
@@ -48,36 +51,33 @@ def speeds_in_turn(
 
 
 def speed_ratio(speeds: Sequence[float], baseline: Sequence[float]) -> float:
-    """Return how many times as fast as the baseline: the ratio of the medians over the rounds.
-
-    So it agrees with the medians where both are shown.
-    """
+    """Return the speed relative to the baseline: the ratio of the medians over the rounds."""
     return median(speeds) / median(baseline)
 
 
 def spread_sample(sources: Sequence[str], count: int) -> list[str]:
-    """Return so many sentences of all lengths, from short to long."""
+    """Return `count` sentences of all lengths, from short to long."""
     ordered = sorted(sources, key=lambda source: len(source.split()))
     if len(ordered) <= count:
         return ordered
     return [ordered[place * len(ordered) // count] for place in range(count)]
 
 
-# Entered with a sentence about what is done next, for whoever waits.
+# A context manager for each stage of the work; its argument says what is done next.
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 ROUNDS = 7
 TIMED_SENTENCES = 48
 
 
-def in_silence(message: str) -> AbstractContextManager[None]:
-    """Say nothing of what is done."""
+def silent_stage(message: str) -> AbstractContextManager[None]:
+    """Return a stage that shows nothing."""
     return nullcontext()
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """One model of a comparison, and what was found about it."""
+    """One model of a comparison and its results."""
 
     run: Run
     model: LoadedTranslator
@@ -89,7 +89,7 @@ class Contestant:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The course of the training."""
+        """The metrics of the training."""
         return read_metrics(self.run.metrics)
 
     @property
@@ -98,7 +98,7 @@ class Contestant:
         return texts_of(self.evaluation)
 
     def row(self) -> dict[str, Any]:
-        """Return the figures that a table has of each model."""
+        """Return the figures of this model, by column name."""
         found, history = self.evaluation, self.history
         return {
             "bleu": found.bleu.value,
@@ -118,7 +118,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models by name, in the order given, on the same pairs; one of them is the baseline."""
+    """The results of several models on the same pairs, in the given order."""
 
     contestants: dict[str, Contestant]
     baseline: str
@@ -126,7 +126,7 @@ class Comparison:
 
     @property
     def first(self) -> Contestant:
-        """One of them, for what is the same of all: signatures and length bands."""
+        """The baseline, for what all models share: signatures and length bands."""
         return self.contestants[self.baseline]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ class Comparison:
         return lines + notebook_picture(interval_curves_svg(self.bands()), label="BLEU by length")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the translations as plain values."""
+        """Return everything except the translations as plain values."""
         return {
             "baseline": self.baseline,
             "sentences": len(self.pairs),
@@ -180,13 +180,13 @@ def compare(
     tokenize: str = "13a",
     rounds: int = ROUNDS,
     samples: int = SAMPLES,
-    stage: Stage = in_silence,
+    stage: Stage = silent_stage,
 ) -> Comparison:
-    """Translate one test set with all runs, and measure what they give.
+    """Translate one test set with all runs and compare scores and speed.
 
-    The test set is that of the runs, unless `test` names two files. Speeds are those of the torch
-    engine on a sample of the test sentences, measured in `rounds`; certainty comes of `samples`
-    resampled test sets. The baseline is the first run unless it is named.
+    The test set is that of the runs, unless `test` names two files. Speed is measured with the
+    torch engine on a sample of the test sentences, in `rounds`. Confidence intervals and p-values
+    come from `samples` resampled test sets. The baseline is the first run unless it is named.
     """
     if len(runs) < 2:
         raise SettingsError(f"A comparison needs two runs or more, not {len(runs)}.")
@@ -230,7 +230,7 @@ def texts_of(evaluation: Evaluation) -> list[str]:
 
 
 def named_runs(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return runs by the shortest ends of their paths that tell them apart."""
+    """Return runs by name: the shortest ends of their paths that are distinct."""
     places = [folder.resolve() for folder in folders]
     for place, folder in zip(places, folders, strict=True):
         if places.count(place) > 1:
@@ -243,7 +243,7 @@ def named_runs(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def translator_recipe(folder: Path) -> TranslationRecipe:
-    """Return the recipe of a run, which must be one of a translator."""
+    """Return the recipe of a run; refuse runs that are not translators."""
     run = Run.open(folder)
     if run.task != "translate":
         raise RunError(f"{folder} is a run of the task {run.task!r}: compare takes translators.")

@@ -32,7 +32,7 @@ from regard.tasks.translation.settings import TranslationRecipe
 
 SHOWN_SAMPLES = 8
 LONGEST_SAMPLE = 40
-# A sentence that fits beside its heat map, and is long enough to have an order of words.
+# Long enough to show word order, short enough for a readable heat map.
 MAP_WORDS = range(6, 13)
 PAGE = "comparison.html"
 FIGURES = ("by-length.png", "by-length.svg", "by-length.pdf")
@@ -55,22 +55,23 @@ def write_comparison(comparison: Comparison, folder: Path, *, title: str) -> lis
 
 
 def most_different(comparison: Comparison, count: int) -> list[int]:
-    """Return the test sentences on which the models differ most, none too long to read.
+    """Return the indices of the sentences on which the models differ most, without long ones.
 
-    A sentence that half of the models fail on differs more than one that a single model fails on.
+    The measure is the standard deviation of sentence chrF: a sentence on which half of the models
+    fail ranks higher than one on which a single model fails.
     """
     readable = [
         row
         for row, pair in enumerate(comparison.pairs)
         if len(pair.source.split()) <= LONGEST_SAMPLE
     ]
-    everyone = list(comparison.contestants.values())
-    spread = {row: pstdev(_sentence_scores(everyone, row)) for row in readable}
+    contestants = list(comparison.contestants.values())
+    spread = {row: pstdev(_sentence_scores(contestants, row)) for row in readable}
     return sorted(readable, key=lambda row: -spread[row])[:count]
 
 
 def _sentence_scores(contestants: Sequence[Contestant], row: int) -> list[float]:
-    """Return how good each model's translation of one sentence is."""
+    """Return the chrF of each model on one sentence."""
     return [
         sentence_chrf(each.outputs[row], each.evaluation.pairs[row].target) for each in contestants
     ]
@@ -102,20 +103,27 @@ def _scores(comparison: Comparison) -> Iterator[Section]:
         [_score_row(row, aligned=aligned) for row in rows],
     )
     yield Paragraph(
-        "±: how far BLEU goes in 95 % of the cases when the test sentences are drawn anew. p: how "
-        "probable so large a difference is by chance alone (paired bootstrap). "
+        "±: half the 95 % confidence interval of BLEU (bootstrap over the test sentences). p: the "
+        "probability of a difference this large by chance (paired bootstrap). "
         f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
     )
     yield Table(
-        "What they cost. Speeds were measured in turn, all with the same engine; as multiples of "
-        f"“{comparison.baseline}” in the last column.",
-        ["model", "parameters", "minutes of training", "updates", "sentences a second", "relative"],
+        "Cost. All speeds were measured in turn with the same engine; the last column is relative "
+        f"to “{comparison.baseline}”.",
+        [
+            "model",
+            "parameters",
+            "minutes of training",
+            "updates",
+            "sentences per second",
+            "relative",
+        ],
         [_cost_row(row) for row in rows],
     )
 
 
 def _score_row(row: dict[str, Any], *, aligned: bool) -> list[str | int | float | None]:
-    """Return how good a model is, as the page shows it."""
+    """Return the scores of a model for the page."""
     p_value = row["p_value"]
     return [
         row["model"],
@@ -129,7 +137,7 @@ def _score_row(row: dict[str, Any], *, aligned: bool) -> list[str | int | float 
 
 
 def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
-    """Return what a model costs, as the page shows it."""
+    """Return the cost of a model for the page."""
     return [
         row["model"],
         row["parameters"],
@@ -141,7 +149,7 @@ def _cost_row(row: dict[str, Any]) -> list[str | int | float | None]:
 
 
 def _lengths(comparison: Comparison) -> Iterator[Section]:
-    yield Heading("Short sentences and long ones")
+    yield Heading("Short and long sentences")
     bands = comparison.bands()
     yield Picture("BLEU by the length of the source sentence", interval_curves_svg(bands))
     first = [one.band for one in comparison.first.bands]
@@ -173,14 +181,14 @@ def _samples(comparison: Comparison, rows: Sequence[int]) -> Samples:
 
 
 def _attention(comparison: Comparison) -> Iterator[Section]:
-    """Yield one sentence as every model that attends translates it and looks at it."""
+    """Yield one sentence with the attention of every model that has attention."""
     attending = {n: each for n, each in comparison.contestants.items() if each.model.attends}
     fitting = [
         row for row, pair in enumerate(comparison.pairs) if len(pair.source.split()) in MAP_WORDS
     ]
     if not attending or not fitting:
         return
-    # All models should do well on it, and among equals the longest says most.
+    # A sentence that all models translate well; among equals, the longest.
     models = list(attending.values())
     chosen = max(
         fitting,
@@ -189,7 +197,7 @@ def _attention(comparison: Comparison) -> Iterator[Section]:
             len(comparison.pairs[row].source),
         ),
     )
-    yield Heading("The same sentence, as each model looks at it")
+    yield Heading("The attention of each model on one sentence")
     for name, each in attending.items():
         translation = each.model.translate(comparison.pairs[chosen].source)
         if translation.attention is not None and translation.text:
@@ -198,21 +206,21 @@ def _attention(comparison: Comparison) -> Iterator[Section]:
 
 
 def _settings(comparison: Comparison) -> Iterator[Section]:
-    """Yield in what the recipes differ; where all have the default, or the same, is left out."""
+    """Yield the settings in which the recipes differ."""
     recipes = {name: each.model.recipe for name, each in comparison.contestants.items()}
     chosen = {name: _chosen(recipe) for name, recipe in recipes.items()}
     keys = dict.fromkeys(key for settings in chosen.values() for key in settings)
     values = {key: [_setting(recipe, key) for recipe in recipes.values()] for key in keys}
     rows = [[key, *each] for key, each in values.items() if any(v != each[0] for v in each)]
-    yield Heading("In what their recipes differ")
+    yield Heading("Differences between the recipes")
     if rows:
-        yield Table("Settings that are not the same for all", ["setting", *recipes], rows)
+        yield Table("Settings that differ", ["setting", *recipes], rows)
     else:
         yield Paragraph("The recipes are the same.")
 
 
 def _chosen(recipe: TranslationRecipe) -> list[str]:
-    """Return the settings that are not left at their defaults, by their dotted names."""
+    """Return the dotted names of the settings that differ from their defaults."""
     return [
         f"{table}.{key}"
         for table in COMPARED_TABLES

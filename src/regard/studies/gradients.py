@@ -128,7 +128,7 @@ def measure(
     steps: int = 600,
     seed: int = 1,
     names: Sequence[str] = tuple(NETWORKS),
-    told: Callable[[str, int], None] = lambda name, step: None,
+    on_step: Callable[[str, int], None] = lambda name, step: None,
 ) -> Iterator[Reach]:
     """Yield the reach of each network, first with fresh weights and then after training."""
     tokens, answers = draw(4 * BATCH, length, torch.Generator().manual_seed(10_000 + seed))
@@ -140,7 +140,7 @@ def measure(
         model = Rememberer(cell=cell, attends=attends)
         for trained in (False, True):
             if trained:
-                _train(model, length=length, steps=steps, seed=seed, name=name, told=told)
+                _train(model, length=length, steps=steps, seed=seed, name=name, on_step=on_step)
             yield Reach(
                 name=name,
                 trained=trained,
@@ -161,7 +161,7 @@ def _train(
     steps: int,
     seed: int,
     name: str,
-    told: Callable[[str, int], None],
+    on_step: Callable[[str, int], None],
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
@@ -176,4 +176,4 @@ def _train(
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        told(name, step)
+        on_step(name, step)

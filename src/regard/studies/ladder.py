@@ -107,11 +107,11 @@ def climb(
     seed: int = 1,
     task: RecallTask | None = None,
     rungs: Sequence[Rung] = RUNGS,
-    told: Callable[[str, int], None] = lambda name, step: None,
+    on_step: Callable[[str, int], None] = lambda name, step: None,
 ) -> Iterator[Climbed]:
     """Train the rungs one after the other and yield what each reached.
 
-    All see the same examples in the same order; `told` hears of every update.
+    All see the same examples in the same order; `on_step` is called after every update.
     """
     task = task or RecallTask()
     for rung in rungs:
@@ -123,7 +123,7 @@ def climb(
             hidden=WIDTH,
         )
         began = time.monotonic()
-        history = _train(model, task, steps=steps, seed=seed, told=partial(told, rung.name))
+        history = _train(model, task, steps=steps, seed=seed, on_step=partial(on_step, rung.name))
         yield Climbed(
             number=rung.number,
             name=rung.name,
@@ -144,7 +144,7 @@ def accuracy(model: RecallModel, task: RecallTask, *, seed: int, size: int = TES
 
 
 def _train(
-    model: RecallModel, task: RecallTask, *, steps: int, seed: int, told: Callable[[int], None]
+    model: RecallModel, task: RecallTask, *, steps: int, seed: int, on_step: Callable[[int], None]
 ) -> list[tuple[int, float]]:
     """Train on fresh examples; return the accuracy on them as (step, share) pairs."""
     generator = torch.Generator().manual_seed(seed)
@@ -168,5 +168,5 @@ def _train(
         if step % every == 0:
             history.append((step, right / every))
             right = 0.0
-        told(step)
+        on_step(step)
     return history

@@ -1,7 +1,7 @@
-"""A byte-level BPE tokenizer, as GPT-2 has it (Radford et al. 2019, section 2.2).
+"""The byte-level BPE tokenizer of GPT-2 (Radford et al. 2019, section 2.2).
 
-Text is spelled in UTF-8 bytes, and pairs of pieces that often stand together are merged. The work
-is done by Hugging Face's `tokenizers`, which is loaded when it is needed (the extra `gpt2`).
+Text is encoded as UTF-8 bytes, and frequent pairs of tokens are merged. The package `tokenizers` of
+Hugging Face (the extra `gpt2`) does the work; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Merge = tuple[str, str]
 
 
 class ByteBpeTokenizer:
-    """Ids as they stand in GPT-2's `vocab.json`; every text comes back exactly as it was.
+    """The ids of GPT-2's `vocab.json`; decoding gives back exactly the encoded text.
 
-    Unlike in the other vocabularies the first four ids are no special tokens. The only one is
-    "<|endoftext|>", which stands between texts; a text that spells it is ordinary text.
+    Unlike in the other vocabularies, the first four ids are not special tokens. The only special
+    token is "<|endoftext|>", which separates texts. In a text it is ordinary text.
     """
 
     def __init__(self, *, vocabulary: Mapping[str, int], merges: Sequence[Merge]):
@@ -39,11 +39,11 @@ class ByteBpeTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int) -> ByteBpeTokenizer:
-        """Learn merges until there are `size` entries; a small text may support fewer."""
+        """Return a tokenizer of up to `size` entries; a small text may support fewer."""
         if size < LEAST:
             raise SettingsError(
-                f"a byte-level vocabulary of {size} entries cannot hold the 256 bytes and the end "
-                f"of a text; ask for at least {LEAST}"
+                f"a byte-level vocabulary of {size} entries is too small for the 256 bytes and the "
+                f"end of a text; the size must be at least {LEAST}"
             )
         tokenizers = _library()
         learner = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -62,12 +62,12 @@ class ByteBpeTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has."""
+        """The number of entries in the vocabulary."""
         return len(self.vocabulary)
 
     @property
     def end(self) -> int | None:
-        """The id that stands between texts, if there is one."""
+        """The id that separates texts, if there is one."""
         return self.vocabulary.get(END_OF_TEXT)
 
     def encode(self, text: str) -> list[int]:
@@ -76,11 +76,11 @@ class ByteBpeTokenizer:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids; a letter that is cut off becomes the replacement character."""
+        """Return the text of these ids; an incomplete letter becomes the replacement character."""
         return b"".join([self._bytes[number] for number in ids]).decode("utf-8", errors="replace")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it: whitespace visible, parts of letters too."""
+        """Return each id as readable text, with whitespace made visible."""
         return [visible(self._bytes[number].decode("utf-8", errors="replace")) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
@@ -94,7 +94,7 @@ class ByteBpeTokenizer:
         write_record(folder, name, {"kind": "byte-bpe"})
 
     def write_files(self, vocabulary: Path, merges: Path) -> None:
-        """Write the two files as GPT-2 has them."""
+        """Write the two files in the format of GPT-2."""
         text = json.dumps(self.vocabulary, ensure_ascii=False)
         write_file(vocabulary, text + "\n")
         lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
@@ -102,20 +102,20 @@ class ByteBpeTokenizer:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> ByteBpeTokenizer:
-        """Read what `save` wrote."""
+        """Return the tokenizer that `save` wrote."""
         return cls.read_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
 
     @classmethod
     def read_files(cls, vocabulary: Path, merges: Path) -> ByteBpeTokenizer:
-        """Read GPT-2's two files; one that is missing or damaged is a RunError that names it."""
+        """Return the tokenizer of GPT-2's two files; raise RunError if one is damaged."""
         try:
             entries = json.loads(_text(vocabulary))
             if not isinstance(entries, dict) or not all(
                 isinstance(number, int) for number in entries.values()
             ):
-                raise ValueError("it is no table of ids")
+                raise ValueError("it is not a table of ids")
         except ValueError as error:
-            raise RunError(f"{vocabulary} is no GPT-2 vocabulary: {error}") from None
+            raise RunError(f"{vocabulary} is not a GPT-2 vocabulary: {error}") from None
         pairs = []
         for number, line in enumerate(_text(merges).split("\n"), 1):
             if not line or (number == 1 and line.startswith("#version")):
@@ -131,17 +131,17 @@ class ByteBpeTokenizer:
 
     @cached_property
     def _bytes(self) -> list[bytes]:
-        """The UTF-8 bytes that each id adds to the text."""
+        """The UTF-8 bytes of each id."""
         values = byte_letters()
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         return [b"" if piece == END_OF_TEXT else _spelled(piece, values) for piece in ordered]
 
 
 def byte_letters() -> dict[str, int]:
-    """Return the letters by which pieces are written, each with the byte that it stands for.
+    """Return the byte of each letter that GPT-2 writes tokens with.
 
-    A byte that is a visible character of Latin-1 stands for itself; the others, in order, are
-    written as the characters from 256 on.
+    A byte that is a visible character of Latin-1 is written as that character. The others are
+    written, in order, as the characters from 256 on.
     """
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in seen]
@@ -149,7 +149,7 @@ def byte_letters() -> dict[str, int]:
 
 
 def _spelled(piece: str, values: Mapping[str, int]) -> bytes:
-    """Return the bytes of a piece; one that was added as plain text stands for that text."""
+    """Return the bytes of a token; a token that was added as plain text stands for that text."""
     if all(letter in values for letter in piece):
         return bytes(values[letter] for letter in piece)
     return piece.encode()
@@ -158,7 +158,7 @@ def _spelled(piece: str, values: Mapping[str, int]) -> bytes:
 def _encoder(tokenizers: Any, vocabulary: Mapping[str, int], merges: Sequence[Merge]) -> Any:
     try:
         model = tokenizers.models.BPE(vocab=dict(vocabulary), merges=list(merges))
-    except Exception as error:  # the library has no type of its own for what it refuses
+    except Exception as error:  # the library raises plain exceptions
         raise ValueError(str(error)) from None
     encoder = tokenizers.Tokenizer(model)
     encoder.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,4 +1,4 @@
-"""A tokenizer whose pieces are single characters."""
+"""A tokenizer for single characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from regard.text.vocabulary import (
 
 
 class CharacterTokenizer:
-    """One id a Unicode code point; a character that was not seen in training is unknown."""
+    """One id per Unicode code point; characters that were not seen in training are unknown."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
@@ -26,7 +26,7 @@ class CharacterTokenizer:
     def train(
         cls, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
     ) -> CharacterTokenizer:
-        """Learn the characters of these texts."""
+        """Return a tokenizer with the characters of these texts."""
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(text)
@@ -34,20 +34,20 @@ class CharacterTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special tokens included."""
+        """The number of entries in the vocabulary, special tokens included."""
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without begin and end marks."""
+        """Return the ids of a text, without begin and end tokens."""
         ids = {character: self._id(character) for character in set(text)}
         return [ids[character] for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special tokens other than the unknown one."""
+        """Return the text of these ids, without special tokens except the unknown one."""
         return "".join(self._surfaces(ids))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it: itself, or a picture of whitespace."""
+        """Return each id as readable text, with whitespace made visible."""
         return [visible(self.vocabulary.token_of(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
@@ -61,17 +61,17 @@ class CharacterTokenizer:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> CharacterTokenizer:
-        """Read what `save` wrote."""
+        """Return the tokenizer that `save` wrote."""
         return cls(vocabulary_of_record(folder, name))
 
     def _id(self, character: str) -> int:
         number = self.vocabulary.id_of(character)
         if number == UNKNOWN and character.isspace():
-            return self.vocabulary.id_of(" ")  # an unknown kind of whitespace still parts words
+            return self.vocabulary.id_of(" ")  # unknown whitespace still separates words
         return number
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
-        """Return the text that each id adds."""
+        """Return the text of each id."""
         return [
             self.vocabulary.token_of(number) if number == UNKNOWN or number >= len(SPECIALS) else ""
             for number in ids

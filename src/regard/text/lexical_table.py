@@ -1,4 +1,4 @@
-"""Which target tokens translate a source token: the table t(f | e) of IBM's first model."""
+"""Translation probabilities of single tokens: the table t(f | e) of IBM model 1."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LexicalTable:
-    """For each pair of tokens that occur together, how probable the target token is.
+    """The probability t(f | e) of each target token f that occurs with a source token e.
 
-    `begins[e]` to `begins[e + 1]` are the entries of source token e, the most probable first.
+    The entries of source token e are those from `begins[e]` to `begins[e + 1]`, most probable
+    first.
     """
 
     begins: Ids
@@ -37,9 +38,9 @@ def learn_lexical_table(
     target_size: int,
     rounds: int = 5,
 ) -> LexicalTable:
-    """Learn the table by expectation maximisation (Brown et al. 1993, section 4.1).
+    """Return the table, learned by expectation maximisation (Brown et al. 1993, section 4.1).
 
-    It begins with all target tokens equally probable; five rounds leave little to gain.
+    At first all target tokens are equally probable; more than five rounds change little.
     """
     codes, target_places, place_count = _co_occurrences(pairs, target_size)
     links, number = np.unique(codes, return_inverse=True)  # each link, and the link of a place
@@ -47,7 +48,7 @@ def learn_lexical_table(
     table = np.full(len(links), 1.0 / target_size)
     for _ in range(rounds):
         chances = table[number]
-        # The target token at a place is shared out among the source tokens of its sentence.
+        # E step: each target token is divided among the source tokens of its sentence.
         whole = np.bincount(target_places, weights=chances, minlength=place_count)
         counts = np.bincount(number, weights=chances / whole[target_places], minlength=len(links))
         totals = np.bincount(sources, weights=counts, minlength=source_size)
@@ -60,7 +61,7 @@ def learn_lexical_table(
 def _co_occurrences(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]], target_size: int
 ) -> tuple[Ids, Ids, int]:
-    """Return a code for every (source, target) of a pair, and the target's place in the corpus."""
+    """Return a code for each token pair of a sentence pair, and the position of its target."""
     codes: list[Ids] = [np.empty(0, np.int64)]
     places: list[Ids] = [np.empty(0, np.int64)]
     place = 0

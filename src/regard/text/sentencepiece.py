@@ -1,4 +1,4 @@
-"""A SentencePiece tokenizer: subwords, with bytes for whatever they cannot spell."""
+"""A SentencePiece tokenizer: subwords, with a fallback to bytes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from regard.text.vocabulary import (
 
 ModelType = Literal["unigram", "bpe"]
 
-# SentencePiece writes a space as this character, so the character itself must go in as bytes.
+# SentencePiece writes a space as this character, so the character itself is encoded as bytes.
 SPACE_MARK = "▁"
-# Longer texts teach no more subwords, and cost memory.
+# Longer texts add memory but no more subwords.
 LONGEST_TEXT_BYTES = 65_536
-# The sums of the training depend on how the work is divided, so the number is fixed.
+# Fixed, because the result of the training depends on the number of threads.
 THREADS = 4
 
 
 class SentencePieceTokenizer:
-    """Subwords of a trained SentencePiece model; every text comes back exactly as it was.
+    """The subwords of a SentencePiece model; decoding gives back exactly the encoded text.
 
     Kudo and Richardson 2018 (SentencePiece), Kudo 2018 (unigram), Sennrich et al. 2016 (BPE).
-    The text is not normalised, the first word of a text is spelled as in mid-sentence, and
-    characters outside the vocabulary are spelled as UTF-8 bytes, so nothing is ever unknown.
+    Text is not normalised, the first word of a text has the same tokens as in mid-sentence, and
+    characters outside the vocabulary are encoded as UTF-8 bytes, so no text is unknown.
     """
 
     def __init__(self, model: bytes):
@@ -58,11 +58,11 @@ class SentencePieceTokenizer:
         model_type: ModelType = "unigram",
         character_coverage: float = 1.0,
     ) -> SentencePieceTokenizer:
-        """Learn a vocabulary of at most `size` entries; a small corpus may support fewer.
+        """Return a tokenizer of at most `size` entries; a small corpus may support fewer.
 
-        `character_coverage` is the share of the text that the vocabulary's characters must spell;
-        the rarest characters beyond it are left to bytes (0.9995 suits Chinese and Japanese).
-        The same texts in the same order give the same model.
+        `character_coverage` is the share of the text that the characters of the vocabulary cover;
+        rarer characters are encoded as bytes (0.9995 suits Chinese and Japanese). The same texts in
+        the same order give the same model.
         """
         if not 0.98 <= character_coverage <= 1:
             raise SettingsError(
@@ -91,10 +91,10 @@ class SentencePieceTokenizer:
         return cls(model.getvalue())
 
     def extended(self, texts: Iterable[str], *, size: int) -> SentencePieceTokenizer:
-        """Return a tokenizer of at most `size` entries with subwords of these texts; ids stay.
+        """Return a tokenizer of at most `size` entries with subwords of these texts added.
 
-        The subwords are those that a model of these texts alone would have, the characters
-        before all else and then the most likely, each with its likelihood there.
+        Known ids do not change. The new subwords are those of a model trained on these texts
+        alone: first its characters, then its most likely subwords, each with its score there.
         """
         if size <= self.size:
             return self
@@ -102,16 +102,16 @@ class SentencePieceTokenizer:
         known = self._likelihoods()
         added = sorted(fresh.keys() - known.keys(), key=lambda x: (len(x) > 1, -fresh[x], x))
         entries = (_entry(piece, fresh[piece]) for piece in added[: size - self.size])
-        # A protocol buffer that follows another adds its entries to those of the first.
+        # Concatenated protocol buffers are read as one, with the entries of both.
         return type(self)(b"".join([self.model, *entries]))
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special tokens included."""
+        """The number of entries in the vocabulary, special tokens included."""
         return len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without begin and end marks."""
+        """Return the ids of a text, without begin and end tokens."""
         first, *others = text.split(SPACE_MARK)
         ids: list[int] = self._processor.encode(first)
         if others:
@@ -121,34 +121,35 @@ class SentencePieceTokenizer:
         return ids
 
     def sample(self, texts: Sequence[str], *, alpha: float, seed: int) -> list[list[int]]:
-        """Return the ids of each text, cut at random: likely cuts more often, the larger alpha.
+        """Return the ids of each text for a random segmentation (subword regularisation).
 
-        Kudo 2018, section 3.3, over all cuts. The same seed gives the same ids.
+        Kudo 2018, section 3.3, over all segmentations: the larger `alpha`, the more often a likely
+        one is drawn. The same seed gives the same ids.
         """
         sampled: list[list[int]] = []
 
         def draw() -> None:
             sentencepiece.set_random_generator_seed(seed)
             for text in texts:
-                if SPACE_MARK in text:  # it is spelled in bytes, for which there is but one way
+                if SPACE_MARK in text:  # encoded as bytes, for which there is only one way
                     sampled.append(self.encode(text))
                     continue
                 ids = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
                 sampled.append(ids)
 
-        # SentencePiece seeds a generator once a thread, so a fresh draw needs a fresh thread.
+        # SentencePiece seeds its generator once per thread, so every draw needs a new thread.
         thread = Thread(target=draw)
         thread.start()
         thread.join()
         return sampled
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special tokens other than the unknown one."""
+        """Return the text of these ids, without special tokens except the unknown one."""
         text = b"".join([self._bytes[number] for number in ids])
         return text.removeprefix(b" ").decode("utf-8", errors="replace")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it: "▁" begins a word, "<0xE2>" is a byte."""
+        """Return each id as readable text: "▁" begins a word, "<0xE2>" is a byte."""
         return [visible(self._processor.id_to_piece(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
@@ -156,7 +157,7 @@ class SentencePieceTokenizer:
         return words_of_surfaces(surfaces_of_bytes([self._bytes[number] for number in ids]))
 
     def save(self, folder: Path, name: str) -> None:
-        """Write `folder/name.model`, as SentencePiece itself reads it, and `folder/name.json`."""
+        """Write `folder/name.model`, which SentencePiece can read, and `folder/name.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / f"{name}.model", self.model)
         record = {"kind": "sentencepiece", "sha256": hashlib.sha256(self.model).hexdigest()}
@@ -164,7 +165,7 @@ class SentencePieceTokenizer:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> SentencePieceTokenizer:
-        """Read what `save` wrote; a missing or damaged model is a RunError that names it."""
+        """Return the tokenizer that `save` wrote; raise RunError if it is missing or damaged."""
         digest = read_record(folder, name).get("sha256")
         path = folder / f"{name}.model"
         try:
@@ -175,16 +176,16 @@ class SentencePieceTokenizer:
             raise RunError(f"{path} cannot be read: {error.strerror}") from None
         if hashlib.sha256(model).hexdigest() != digest:
             raise RunError(
-                f"{path} is cut short or changed: it is not the model that {name}.json names"
+                f"{path} is incomplete or changed: it is not the model that {name}.json names"
             )
         try:
             return cls(model)
         except (RuntimeError, ValueError) as error:
-            raise RunError(f"{path} is not a SentencePiece model for this use: {error}") from None
+            raise RunError(f"{path} is not a SentencePiece model for Regard: {error}") from None
 
     @cached_property
     def _continuation(self) -> Any:
-        """The same model for text that does not stand at a beginning."""
+        """The same model for text that continues a word."""
         processor = _processor(self.model)
         processor.override_normalizer_spec(add_dummy_prefix=False)
         return processor
@@ -199,7 +200,7 @@ class SentencePieceTokenizer:
         }
 
     def _bytes_of(self, number: int) -> bytes:
-        """Return the UTF-8 bytes that a piece adds to the text."""
+        """Return the UTF-8 bytes of a token."""
         processor = self._processor
         if processor.is_byte(number):
             return bytes([int(processor.id_to_piece(number)[3:5], base=16)])
@@ -212,7 +213,7 @@ class SentencePieceTokenizer:
 
 
 def _processor(model: bytes) -> Any:
-    """Load a model; one without our special tokens or without bytes is refused."""
+    """Return a loaded model; refuse one without our special tokens or without bytes."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.load_from_serialized_proto(model)
     specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
@@ -222,14 +223,14 @@ def _processor(model: bytes) -> Any:
     if not (
         first + 255 < len(processor) and all(map(processor.is_byte, range(first, first + 256)))
     ):
-        raise ValueError("it has no pieces for single bytes")
+        raise ValueError("it has no tokens for single bytes")
     return processor
 
 
 def _entry(piece: str, score: float) -> bytes:
-    """Return a subword as SentencePiece's file has it: entry 1, in which 1 is text, 2 a float.
+    """Return a subword as field 1 of SentencePiece's file: a text (1) and a float (2).
 
-    A subword has at most 16 characters, so every length is one byte.
+    A subword has at most 16 characters, so every length fits in one byte.
     """
     spelled = piece.encode()
     fields = bytes([0x0A, len(spelled), *spelled, 0x15]) + struct.pack("<f", score)
@@ -244,7 +245,7 @@ def _special_options() -> dict[str, Any]:
 
 
 def _training_problem(message: str, size: int) -> str:
-    """Say in the user's terms why SentencePiece could not train."""
+    """Return why SentencePiece could not train, in the user's terms."""
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
             f"a SentencePiece vocabulary of {size} entries is too small: the special tokens, the "

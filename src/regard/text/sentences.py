@@ -1,9 +1,9 @@
-"""Sentences of a paragraph, found by rules; joined again they are the paragraph.
+"""Rules that split a paragraph into sentences; joined again, they are the paragraph.
 
-A sentence ends after . ! ? or an ellipsis, with the quotes and brackets that close there, where
-white space and then no small letter follows; after the full stops of scripts that write no spaces
-it ends at once. No dot ends it after an abbreviation, an initial, the number of an item, or an
-ordinal number of a language that writes them with a dot. A blank line always ends it.
+A sentence ends after . ! ? or an ellipsis and any closing quotes and brackets, if white space
+follows and then no lower-case letter. In scripts without spaces it ends right after the full stop.
+A dot does not end a sentence after an abbreviation, an initial, the number of an item, or an
+ordinal number in a language that writes ordinals with a dot. A blank line always ends it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-# Without their last dot, in small letters.
+# In lower case, without the last dot.
 ABBREVIATIONS = {
     "en": (
         "mr mrs ms dr prof st rev hon gen col capt lt sgt gov sen rep pres messrs "
@@ -57,16 +57,16 @@ ORDINAL_DOT = frozenset(
      "pl", "sk", "sl", "sr", "sv", "tr"}
 )  # fmt: skip
 
-# Only before a number: "no." and "p." are words, or the ends of words, as well.
+# Abbreviations only before a number: "no." is also a word.
 BEFORE_NUMBERS = frozenset({"no", "nos", "p", "s", "art"})
 
-# Full stops, exclamation and question marks that need no space after them.
+# Sentence-final marks of scripts without spaces.
 SPACELESS = "。｡！？．"
 MARKS = ".!?…؟।॥۔։។"
 CLOSING = "\"'”’»›“‘)\\]}」』）】》〉"
 OPENING = " \"'“‘„‚«‹([{¿¡「『（【《〈–—-*•"
 
-# What is repeated never gives back (++), so that a megabyte of dots or spaces is read only once.
+# Possessive quantifiers (++) never backtrack, so a megabyte of dots takes linear time.
 BOUNDARY = re.compile(
     rf"(?P<spaceless>[{SPACELESS}]++[”’」』）】》〉]*+)(?P<gap1>\s*+)"
     rf"|(?<![{MARKS}])(?P<mark>[{MARKS}]++)(?:\s?[»›]|[{CLOSING}])*+(?P<gap2>\s++)"
@@ -87,11 +87,11 @@ class Sentence(NamedTuple):
 
 
 def split_sentences(text: str, *, language: str = "", hard_breaks: bool = False) -> list[Sentence]:
-    """Return the sentences of a text; all sentences and gaps in a row are the text again.
+    """Return the sentences of a text; sentences and gaps together are the whole text.
 
-    `language` is a code as "de"; without one the abbreviations of all languages count. Line breaks
-    are white space unless they are `hard_breaks`, which end a sentence. White space before the
-    first sentence is the gap of an empty one.
+    `language` is a code such as "de"; without it the abbreviations of all languages count. A line
+    break ends a sentence only with `hard_breaks`. White space before the first sentence is the gap
+    of an empty sentence.
     """
     if hard_breaks:
         breaks = [match.span() for match in LINE_BREAK.finditer(text)]
@@ -101,9 +101,9 @@ def split_sentences(text: str, *, language: str = "", hard_breaks: bool = False)
 
 
 def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
-    """Return translated sentences with the white space that was between the sentences.
+    """Return the translations joined by the white space between the original sentences.
 
-    Where there was none, as after a Chinese full stop, a script that writes spaces gets one.
+    Where there was none, as after a Chinese full stop, scripts with spaces get a space.
     """
     parts = []
     for number, (sentence, translation) in enumerate(zip(sentences, translations, strict=True), 1):
@@ -115,13 +115,13 @@ def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -
 
 
 def _of_line(line: Sentence, language: str) -> list[Sentence]:
-    """Return the sentences of a text whose own gap stays behind the last one."""
+    """Return the sentences of a line; the gap after the line goes to the last sentence."""
     *before, last = _cut(line.text, list(_boundaries(line.text, language.lower()[:2])))
     return [*before, Sentence(last.text, last.gap + line.gap)]
 
 
 def _cut(text: str, gaps: Sequence[tuple[int, int]]) -> list[Sentence]:
-    """Cut a text at its gaps; what is left at the end is a sentence if it is anything."""
+    """Return the sentences between these gaps; any rest is the last sentence."""
     lead = len(text) - len(text.lstrip())
     sentences = [Sentence("", text[:lead])] if lead else []
     start = lead
@@ -138,7 +138,7 @@ def _cut(text: str, gaps: Sequence[tuple[int, int]]) -> list[Sentence]:
 
 
 def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield where the white space behind each sentence begins and ends."""
+    """Yield start and end of the white space after each sentence."""
     start = 0
     for match in BOUNDARY.finditer(text):
         if match["blank"] is not None:
@@ -181,5 +181,5 @@ def _abbreviations(language: str | None) -> frozenset[str]:
 
 
 def _is_wide(letter: str) -> bool:
-    """Return whether a letter belongs to a script that is written without spaces."""
+    """Return whether a letter belongs to a script without spaces between words."""
     return unicodedata.east_asian_width(letter) in "WF"

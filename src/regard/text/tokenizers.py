@@ -1,4 +1,4 @@
-"""Tokenizers by the name of their kind (the one registry), and text of many lines as one stream."""
+"""The registry of tokenizers, and a wrapper for running text with line breaks."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def train_tokenizer(
 ) -> AnyTokenizer:
     """Learn a tokenizer from texts.
 
-    `size` is the most entries it may have, special tokens included; without it, characters and
-    words are limited by `min_count` alone and subwords to 8000. `model_type` and
-    `character_coverage` are SentencePiece's, `min_count` is the others'.
+    `size` is the largest number of entries, special tokens included. By default, characters and
+    words are limited by `min_count` only, and subwords to 8000. `model_type` and
+    `character_coverage` apply to SentencePiece, `min_count` to characters and words.
     """
     if kind == "sentencepiece":
         return SentencePieceTokenizer.train(
@@ -58,10 +58,10 @@ def train_tokenizer(
 def extend_tokenizer(
     known: AnyTokenizer, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
 ) -> AnyTokenizer:
-    """Return a tokenizer that knows the tokens of these texts besides; old ids stay.
+    """Return a tokenizer with the tokens of these texts added; known ids do not change.
 
-    Subwords can spell any text, so there are more of them only if `size` makes room for them;
-    the merges of byte-level BPE stay as they are.
+    Subwords can spell any text, so new ones are added only if `size` leaves room for them.
+    The merges of byte-level BPE do not change.
     """
     if isinstance(known, ByteBpeTokenizer):
         return known
@@ -75,13 +75,13 @@ def extend_tokenizer(
 
 
 def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
-    """Read the tokenizer that was saved as `folder/name.*`."""
+    """Return the tokenizer that was saved as `folder/name.*`."""
     kind = read_record(folder, name)["kind"]
     if kind not in TOKENIZERS:
         known = ", ".join(TOKENIZERS)
         raise RunError(
-            f"{folder / f'{name}.json'} holds a tokenizer of the unknown kind {kind!r}; "
-            f"known are {known}"
+            f"{folder / f'{name}.json'} holds a tokenizer of unknown kind {kind!r}; "
+            f"expected one of: {known}"
         )
     return TOKENIZERS[kind].load(folder, name)
 
@@ -90,10 +90,11 @@ NEWLINE = "\n"
 
 
 class RunningText:
-    """A tokenizer for text with line ends in it; text comes back exactly as it was.
+    """A tokenizer for text with line breaks; decoding gives back exactly the encoded text.
 
-    SentencePiece knows no line ends: each line is spelled as a text of its own, so that its first
-    word has the same tokens as in mid-line, and the byte of the line end stands between them.
+    SentencePiece has no token for a line break. Each line is therefore encoded as a text of its
+    own, so that its first word has the same tokens as in mid-line, with the byte of the line break
+    between the lines.
     """
 
     def __init__(self, tokenizer: AnyTokenizer):
@@ -103,19 +104,19 @@ class RunningText:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has."""
+        """The number of entries in the vocabulary."""
         return self.tokenizer.size
 
     @property
     def end(self) -> int | None:
-        """The id that the model itself may put after a text; None if it never learns one."""
+        """The id that ends a text; None if the vocabulary has none."""
         return self.tokenizer.end if isinstance(self.tokenizer, ByteBpeTokenizer) else None
 
     @property
     def opening(self) -> list[int]:
-        """What a model reads before a text that has no beginning: an end of another text, or line.
+        """The ids that a model reads before an empty prompt: the end of another text or line.
 
-        Empty if the vocabulary knows no line ends.
+        Empty if the vocabulary has no line break.
         """
         if self.end is not None:
             return [self.end]
@@ -134,7 +135,7 @@ class RunningText:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids."""
+        """Return the text of these ids."""
         if self._newline is None:
             return self.tokenizer.decode(ids)
         lines: list[list[int]] = [[]]
@@ -146,5 +147,5 @@ class RunningText:
         return NEWLINE.join(self.tokenizer.decode(line) for line in lines)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it."""
+        """Return each id as readable text."""
         return self.tokenizer.pieces(ids)

@@ -1,4 +1,4 @@
-"""Vocabularies: ids, their record as a JSON file, and the text that each piece adds."""
+"""Vocabularies, their JSON files, and the text that each token stands for."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
 class Vocabulary:
-    """Tokens to ids and back.
+    """A mapping between tokens and ids.
 
-    No text is ever read as a special token: a text that spells "</s>" is ordinary text, so the
-    special tokens have ids but are not found by `id_of`.
+    Text is never read as a special token: "</s>" in a text is ordinary text. Special tokens have
+    ids, but `id_of` does not find them.
     """
 
     def __init__(self, tokens: Iterable[str]):
         self.tokens = tuple(tokens)
         self._ids = {token: number for number, token in enumerate(self.tokens, len(SPECIALS))}
         if len(self._ids) != len(self.tokens):
-            raise ValueError("a vocabulary holds each token once")
+            raise ValueError("the tokens of a vocabulary must be distinct")
 
     @classmethod
     def from_counts(
@@ -34,16 +34,16 @@ class Vocabulary:
         min_count: int = 1,
         always: tuple[str, ...] = (),
     ) -> Vocabulary:
-        """Keep the most frequent tokens, equally frequent ones in the order of their code points.
+        """Return a vocabulary of the most frequent tokens; ties are ordered by code point.
 
-        `size` is the most entries that the vocabulary may have, special tokens included; tokens
-        in `always` are kept whatever their count.
+        `size` is the largest number of entries, special tokens included. Tokens in `always` are
+        kept whatever their count.
         """
         least = len(SPECIALS) + len(always) + 1
         if size is not None and size < least:
             raise SettingsError(
-                f"a vocabulary of {size} entries cannot hold the {least - 1} that are always there "
-                f"and a word besides; ask for at least {least}"
+                f"a vocabulary of {size} entries is too small, because {least - 1} are always "
+                f"there: the size must be at least {least}"
             )
         frequent = sorted(
             (token for token, count in counts.items() if count >= min_count),
@@ -51,7 +51,7 @@ class Vocabulary:
         )
         if not frequent:
             raise SettingsError(
-                f"there is no text to learn a vocabulary from: nothing occurs {min_count} or more "
+                f"there is no text to learn a vocabulary from: no token occurs {min_count} or more "
                 "times"
             )
         kept = [*always, *(token for token in frequent if token not in always)]
@@ -64,25 +64,25 @@ class Vocabulary:
         return token in self._ids
 
     def id_of(self, token: str) -> int:
-        """Return the token's id, or that of the unknown token."""
+        """Return the id of a token, or the id of the unknown token."""
         return self._ids.get(token, UNKNOWN)
 
     def token_of(self, number: int) -> str:
-        """Return the token with this id; a special token gives its name, such as "<unk>"."""
+        """Return the token with this id; special tokens are returned by name, such as "<unk>"."""
         if not 0 <= number < len(self):
             raise IndexError(f"id {number} is outside a vocabulary of {len(self)} entries")
         return SPECIALS[number] if number < len(SPECIALS) else self.tokens[number - len(SPECIALS)]
 
 
 def write_record(folder: Path, name: str, record: dict[str, Any]) -> None:
-    """Write `folder/name.json`, one token a line; JSON gives any token back as it was."""
+    """Write `folder/name.json` with one token per line."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, ensure_ascii=False, indent=0)
     write_file(folder / f"{name}.json", text + "\n")
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any]:
-    """Read `folder/name.json`; a file that is missing or damaged is a RunError that names it."""
+    """Return the content of `folder/name.json`; raise RunError if it is missing or damaged."""
     path = folder / f"{name}.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -111,17 +111,17 @@ def vocabulary_of_record(folder: Path, name: str) -> Vocabulary:
     return Vocabulary(tokens)
 
 
-# Pictures of whitespace, so that a heat map's labels and a terminal can show it.
+# Visible characters for whitespace in heat maps and on terminals.
 VISIBLE = str.maketrans({" ": "␣", "\t": "⇥", "\n": "⏎", "\r": "␍", "\u00a0": "⍽"})
 
 
 def words_of_surfaces(surfaces: Sequence[str]) -> list[int]:
-    """Return for each piece the index of the whitespace-separated word that it belongs to.
+    """Return for each token the index of the whitespace-separated word that it belongs to.
 
-    `surfaces` are the stretches of text that the pieces add, in order. A piece belongs to the word
-    that its first letter is in; whitespace by itself to the word that follows, and at the end of
-    the text to the last word. A piece that adds nothing (a special token, the second byte of a
-    letter) belongs to the word it stands in.
+    `surfaces` are the texts of the tokens in order. A token belongs to the word of its first
+    letter. A token of whitespace only belongs to the following word, or to the last word at the
+    end of the text. A token without text (a special token, the second byte of a letter) belongs to
+    the word around it.
     """
     words = []
     word, inside = -1, False
@@ -141,12 +141,12 @@ def words_of_surfaces(surfaces: Sequence[str]) -> list[int]:
 
 
 def visible(surface: str) -> str:
-    """Return a piece's text with its whitespace made visible."""
+    """Return the text of a token with its whitespace made visible."""
     return surface.translate(VISIBLE)
 
 
 def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
-    """Return the text that each piece adds; a letter spelled in bytes belongs to its first byte."""
+    """Return the text of each token; a letter spelled in bytes belongs to its first byte."""
     surfaces: list[str] = []
     position = 0
     text = b"".join(pieces)

@@ -1,16 +1,16 @@
-"""A tokenizer whose pieces are words and punctuation marks, with the spacing kept in the piece.
+"""A tokenizer for words and punctuation marks that keeps the spacing in its tokens.
 
-The scheme. A text is cut into words (runs of letters, digits and their marks), single characters
-of anything else, and whitespace. A vocabulary entry is the stretch of text that it stands for:
+A text is cut into words (runs of letters, digits and their marks), single characters of anything
+else, and whitespace. A token is the stretch of text that it stands for:
 
     " cat"     a word after one space, the common case; the start of a text counts as a space
-    ","        glued to what stands before it
+    ","        without a space before it
     " ", "\\t"  one character of whitespace beyond the single space between words
-    ""         the joiner: takes away the space of the piece that follows
+    ""         the joiner: removes the space of the following token
 
 So `Straße, weil` is " Straße" "," " weil" and `straße , weil` is " straße" " ," " weil": spaces
-between words cost nothing, and both come back as they were. An elided word keeps its apostrophe
-(l', qu'); any other apostrophe between letters begins a piece ('s, 't).
+between words need no tokens of their own, and decoding restores both texts exactly. An elided word
+keeps its apostrophe (l', qu'); any other apostrophe between letters begins a token ('s, 't).
 
 A word that is known in one spacing is known in all: if "weil" was only seen after a space, a
 glued one is the joiner and " weil"; if "," was only seen glued, one after a space is " " and ",".
@@ -39,7 +39,7 @@ JOINER_LABEL = "⁀"
 
 
 class WordTokenizer:
-    """One id a word or punctuation mark; a word that was not seen in training is unknown."""
+    """One id per word or punctuation mark; words that were not seen in training are unknown."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
@@ -48,7 +48,7 @@ class WordTokenizer:
     def train(
         cls, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
     ) -> WordTokenizer:
-        """Learn the words of these texts."""
+        """Return a tokenizer with the words of these texts."""
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(split(text))
@@ -57,19 +57,19 @@ class WordTokenizer:
 
     @property
     def size(self) -> int:
-        """How many entries the vocabulary has, special tokens included."""
+        """The number of entries in the vocabulary, special tokens included."""
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without begin and end marks."""
+        """Return the ids of a text, without begin and end tokens."""
         return [number for token in split(text) for number in self._ids(token)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, leaving out special tokens other than the unknown one."""
+        """Return the text of these ids, without special tokens except the unknown one."""
         return "".join(self._surfaces(ids))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return each id as a person should read it: words without the space before them."""
+        """Return each id as readable text: words without the space before them."""
         return [self._label(self.vocabulary.token_of(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
@@ -82,16 +82,16 @@ class WordTokenizer:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> WordTokenizer:
-        """Read what `save` wrote."""
+        """Return the tokenizer that `save` wrote."""
         return cls(vocabulary_of_record(folder, name))
 
     def _ids(self, token: str) -> tuple[int, ...]:
-        """Return the ids of one token, by way of the word's other spacing where that is known."""
+        """Return the ids of one token, in its other spacing if only that is known."""
         vocabulary = self.vocabulary
         if token in vocabulary:
             return (vocabulary.id_of(token),)
         if token.isspace():
-            return (vocabulary.id_of(SPACE),)  # an unknown kind of whitespace still parts words
+            return (vocabulary.id_of(SPACE),)  # unknown whitespace still separates words
         if not token.startswith(SPACE):
             # Also for a word that is unknown in both spacings: the unknown token stands after a
             # space, and the joiner keeps the count of words right.
@@ -123,7 +123,7 @@ class WordTokenizer:
 
 
 def split(text: str) -> Iterator[str]:
-    """Cut a text into tokens: words with the space before them, glued words, whitespace."""
+    """Yield the tokens of a text: words with or without a space before them, and whitespace."""
     if not text:
         return
     # The space put before the text makes its first word the same token as in mid-sentence.

@@ -57,7 +57,7 @@ def cross_attend(
     *,
     with_weights: bool = False,
 ) -> Attended:
-    """Let rows look at the memory of their sentence."""
+    """Let rows attend to the memory of their sentence."""
     rows, target, _ = inputs.shape
     sentences = memory.keys.shape[0]
     if rows == sentences:
@@ -94,7 +94,7 @@ class LayerOutput(NamedTuple):
 
 
 class DecoderLayer(nn.Module):
-    """A look at the target so far, a look at the source, a feed-forward network."""
+    """Self-attention, cross-attention and a feed-forward network (Vaswani et al. 2017, 3.1)."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class TransformerDecoder(nn.Module):
         Float[Tensor, "layers batch heads target target"] | None,
         Float[Tensor, "layers batch heads target source"],
     ]:
-        """Return the weights of every layer and head: over the target (SSRU: none), and across."""
+        """Return the weights of every layer and head: self-attention (none in SSRU) and cross."""
         every = set(range(len(self.layers)))
         _, outputs = self._read(tokens, self.start(encoded), with_cross=every, with_self=True)
         among = [output.self_weights for output in outputs if output.self_weights is not None]

@@ -42,7 +42,7 @@ class Embedded(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "batch time"], *, start: int = 0
     ) -> Float[Tensor, "batch time model_dim"]:
-        """Return the vectors of tokens, the first of which is at place `start`."""
+        """Return the vectors of tokens, the first of which is at position `start`."""
         vectors = self.embedding(tokens) * self.scale
         if self.positions is not None:
             vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
@@ -65,7 +65,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Residual(nn.Module):
-    """The way around a sublayer f, with its norm.
+    """The residual connection of a sublayer f, with its norm.
 
     post: norm(x + f(x)) (Vaswani et al. 2017, section 3.1); pre: x + f(norm(x)), which trains deep
     stacks more easily (Xiong et al. 2020).
@@ -88,7 +88,7 @@ class Residual(nn.Module):
         features: Float[Tensor, "batch time model_dim"],
         change: Float[Tensor, "batch time model_dim"],
     ) -> Float[Tensor, "batch time model_dim"]:
-        """Add what the sublayer found to what went around it."""
+        """Add the output of the sublayer to its residual."""
         joined = self.dropout.onto(features, change)
         return joined if self.pre_norm else self.norm(joined)
 
@@ -144,18 +144,18 @@ class RecurrentUnit(nn.Module):
     ) -> tuple[Float[Tensor, "batch time model_dim"], Float[Tensor, "batch model_dim"]]:
         """Read tokens one after the other; return the output at each, and the last cell."""
         forget = torch.sigmoid(self.forget(inputs))
-        offered = (1 - forget) * self.projection(inputs)
+        added = (1 - forget) * self.projection(inputs)
         if cell is None:
             cell = torch.zeros_like(inputs[:, 0])
         cells = []
-        for kept, new in zip(forget.unbind(1), offered.unbind(1), strict=True):
+        for kept, new in zip(forget.unbind(1), added.unbind(1), strict=True):
             cell = kept * cell + new
             cells.append(cell)
         return F.relu(torch.stack(cells, dim=1)), cell
 
 
 class SelfAttentionLayer(nn.Module):
-    """Self-attention, then a feed-forward network, each with a way around it."""
+    """Self-attention and a feed-forward network with residuals (Vaswani et al. 2017, 3.1)."""
 
     def __init__(
         self,

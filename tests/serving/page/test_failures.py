@@ -1,4 +1,4 @@
-"""When something goes wrong the page says it kindly, and there is a way on."""
+"""Failures: the page says what went wrong and offers a way to continue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 OTHER = "rulis zepur batam kodal"
 
-# What the server does, as arguments of `fulfill` (None: it is not there), and what the page says.
+# The server's response, as arguments of `fulfill` (None: no server), and the message on the page.
 FAILURES = {
     "no server": (None, "The server does not answer. Is “regard serve” still running?"),
     "an error without words": (
@@ -67,7 +67,7 @@ def test_failures_can_be_tried_again(visit, attend, events, case):
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_was_refused_wants_another_sentence(visit, attend, events, case):
+def test_a_refused_sentence_is_not_tried_again(visit, attend, events, case):
     what, message = REFUSALS[case]
     screen = visit(routes=route_of(events, what), errors="Failed to load resource")
     notice = screen.page.locator(".pane .notice")

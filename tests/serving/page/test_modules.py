@@ -118,7 +118,7 @@ def test_a_tree_has_every_shared_beginning_once(module):
         ("b a b", "a b", [0]),
     ],
 )
-def test_words_that_the_other_has_not(module, mine, other, different):
+def test_words_that_the_other_does_not_have(module, mine, other, different):
     assert module("difference", "m.differences(...given)", mine.split(), other.split()) == different
 
 
@@ -144,7 +144,7 @@ def test_events_may_come_in_any_portions(module, size):
 @pytest.mark.parametrize(
     ("code", "name", "tag"), [("de", "German", "de"), ("xx", "xx", None), ("x_1!", "x_1!", None)]
 )
-def test_languages_have_names_where_they_have(module, code, name, tag):
+def test_unknown_languages_are_named_by_their_code(module, code, name, tag):
     assert module("models", "[m.languageName(given[0]), m.languageTag(given[0])]", code) == [
         name,
         tag,

@@ -1,4 +1,4 @@
-"""A reader types, and sees the translation and what it looks at."""
+"""Typing a sentence, and seeing its translation and attention."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_without_a_sentence_the_first_example_is_shown(visit, attend, client):
 
 
 @pytest.mark.parametrize("model", ["transformer", "attention"])
-def test_a_word_lights_what_it_attends_to(visit, attend, model):
+def test_a_word_highlights_what_it_attends_to(visit, attend, model):
     answer = attend(model=model)
     screen = visit({"model": model})
     screen.shows(answer)
@@ -71,7 +71,7 @@ def test_a_word_lights_what_it_attends_to(visit, attend, model):
     screen.expect(screen.page.locator(".reading")).to_contain_text(f"{word} ← {strongest}")
 
 
-def test_a_source_word_lights_what_attends_to_it(visit, attend):
+def test_a_source_word_highlights_what_attends_to_it(visit, attend):
     answer = attend()
     screen = visit()
     screen.shows(answer)
@@ -80,7 +80,7 @@ def test_a_source_word_lights_what_attends_to_it(visit, attend):
     assert screen.lit(screen.target()) == pytest.approx(column, abs=2e-4)
 
 
-def test_a_cell_of_the_map_lights_its_word(visit, attend):
+def test_a_cell_of_the_map_highlights_its_word(visit, attend):
     answer = attend()
     screen = visit()
     screen.shows(answer)
@@ -155,7 +155,7 @@ def test_a_model_without_heads_offers_none(visit, attend):
     screen.expect(screen.page.locator(".overview")).to_be_hidden()
 
 
-def test_words_from_right_to_left_read_and_walk_that_way(visit, answering):
+def test_right_to_left_words_are_read_and_navigated_that_way(visit, answering):
     pieces = [("▁يكتب", 0), ("▁ال", 1), ("ولد", 1)]
     screen = visit(routes=answering(pieces, ["يكتب", "الولد"]))
     screen.expect(screen.target()).to_have_text(["يكتب", "الولد", "end"])

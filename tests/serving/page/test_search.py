@@ -1,4 +1,4 @@
-"""A reader sees how the search went, and goes another way."""
+"""The search: alternatives, forced words and the beam."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 
-def test_another_word_can_be_forced_and_taken_back(visit, attend):
+def test_another_word_can_be_forced_and_undone(visit, attend):
     answer = attend()
     first, step = answer["steps"][:2]
     other = next(o for o in step["alternatives"] if o["id"] != step["id"] and o["text"])
@@ -29,7 +29,7 @@ def test_another_word_can_be_forced_and_taken_back(visit, attend):
     screen.expect(note).to_be_hidden()
 
 
-def test_back_takes_a_forced_word_back_and_forward_brings_it_again(visit, attend):
+def test_back_undoes_a_forced_word_and_forward_restores_it(visit, attend):
     answer = attend()
     screen = visit()
     screen.shows(answer)

@@ -1,4 +1,4 @@
-"""The page as a whole: two models, addresses, sizes, themes, everybody, and hostile text."""
+"""The page as a whole: two models, addresses, sizes, themes, accessibility and hostile text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVIL = "<img/src=x/onerror=alert(1)><script>alert(2)</script>"
 pytestmark = pytest.mark.browser
 
 
-def test_two_models_stand_side_by_side(visit, attend):
+def test_two_models_are_shown_side_by_side(visit, attend):
     one, other = attend(), attend(model="transformer")
     screen = visit()
     screen.shows(one)
@@ -33,7 +33,7 @@ def test_two_models_stand_side_by_side(visit, attend):
     screen.expect(screen.page.locator(".pane")).to_have_count(1)
 
 
-def test_an_address_shows_the_same_to_everybody(visit, attend):
+def test_an_address_shows_the_same_page_again(visit, attend):
     one, other = attend(OTHER, model="transformer"), attend(OTHER)
     screen = visit({"q": OTHER, "model": "transformer"})
     screen.shows(one)

@@ -5,19 +5,23 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError
-from regard.tasks.translation.constraints import Terminology, TextConstraints, read_terms
+from regard.tasks.translation.constraints import (
+    TextConstraints,
+    TranslationConstraints,
+    read_terms,
+)
 
 
-def test_no_wishes() -> None:
-    assert not Terminology()
-    assert Terminology().of("a cat") == TextConstraints()
+def test_no_constraints() -> None:
+    assert not TranslationConstraints()
+    assert TranslationConstraints().for_sentence("a cat") == TextConstraints()
 
 
 def test_the_same_for_all() -> None:
-    wishes = Terminology(prefix="Die", required=("Hund",), forbidden=("Katze",))
-    assert wishes
-    assert wishes.of("x") == TextConstraints("Die", ("Hund",), ("Katze",))
-    assert wishes.to_dict()["required"] == ["Hund"]
+    constraints = TranslationConstraints(prefix="Die", required=("Hund",), forbidden=("Katze",))
+    assert constraints
+    assert constraints.for_sentence("x") == TextConstraints("Die", ("Hund",), ("Katze",))
+    assert constraints.to_dict()["required"] == ["Hund"]
 
 
 @pytest.mark.parametrize(
@@ -30,8 +34,8 @@ def test_the_same_for_all() -> None:
     ],
 )
 def test_terms(text: str, required: tuple[str, ...]) -> None:
-    wishes = Terminology(terms={"cat": "Katze", "cat food": "Futter", "c++": "C++"})
-    assert wishes.of(text).required == required
+    constraints = TranslationConstraints(terms={"cat": "Katze", "cat food": "Futter", "c++": "C++"})
+    assert constraints.for_sentence(text).required == required
 
 
 def test_list_of_terms(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], type[RegardError], str]] = {
         TextConstraints(prefix="die Katze die Katze "),
         {"max_length": 3},
         ImpossibleConstraintsError,
-        "a prefix of 4 symbols does not fit into an output of at most 3",
+        "a prefix of 4 tokens does not fit into an output of at most 3",
     ),
     "one constraint for four sentences": (
         [TextConstraints()],
@@ -120,7 +120,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], type[RegardError], str]] = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_impossible_wishes_are_refused(model: LoadedTranslator, case: str) -> None:
+def test_impossible_constraints_are_refused(model: LoadedTranslator, case: str) -> None:
     wanted, options, error, message = MISTAKES[case]
     with pytest.raises(error, match=message):
         model.translate(LINES, constraints=wanted, attention=False, **options)
@@ -133,13 +133,14 @@ def test_a_refusal_names_the_sentence_in_the_order_of_the_user(model: LoadedTran
     assert caught.value.index == 3
 
 
-def test_the_same_wishes_share_their_automaton() -> None:
+def test_the_same_constraints_share_their_automaton() -> None:
     encoder = ConstraintEncoder(train_tokenizer(LINES, kind="word"))
     one, other = (encoder.encode(TextConstraints(forbidden=("cat",))) for _ in range(2))
-    assert one.spelling is other.spelling
+    assert one.automaton is other.automaton
     for number in range(70):
         encoder.encode(TextConstraints(forbidden=(f"cat{number}",)))
-    assert len(encoder._spellings) <= 64
+    again = encoder.encode(TextConstraints(forbidden=("cat",)))
+    assert again.automaton is not one.automaton  # not all are kept
     assert not encoder.encode(TextConstraints())
 
 

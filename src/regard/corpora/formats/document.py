@@ -1,4 +1,4 @@
-"""Documents: what stays and what is translated, in file order; paragraphs and TSV columns."""
+"""Documents: fixed text and text to translate in file order; paragraphs and TSV columns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from regard.settings.recipe import suggestion
 class Segment:
     """A text to translate, without markup and escapes.
 
-    `write` puts a translation into the form of the file, by escapes or quotes, and `arrange` lays
-    out what was written. `tags` stood inside the text, and `hard_breaks` says that its line breaks
-    mean something.
+    `write` escapes or quotes a translation for the file, and `arrange` lays out the result. `tags`
+    are the tags inside the text. With `hard_breaks`, line breaks are meaningful.
     """
 
     text: str
@@ -31,17 +30,17 @@ class Segment:
 
 @dataclass(frozen=True)
 class Document:
-    """Fixed texts and segments, in the order of the file."""
+    """Fixed texts and segments in the order of the file."""
 
     parts: tuple[str | Segment, ...]
 
     @property
     def segments(self) -> list[Segment]:
-        """What is to be translated."""
+        """The texts to translate."""
         return [part for part in self.parts if isinstance(part, Segment)]
 
     def filled(self, translations: Sequence[str]) -> str:
-        """Return the document with these texts, already written as the format wants them."""
+        """Return the document with these translations, already escaped for the format."""
         texts = iter(translations)
         written = [next(texts) if isinstance(part, Segment) else part for part in self.parts]
         return "".join(written)
@@ -49,7 +48,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Languages:
-    """Codes of the two languages, as "de"; empty where the user did not name them."""
+    """The codes of the two languages, such as "de"; empty if not given."""
 
     source: str = ""
     target: str = ""
@@ -59,7 +58,7 @@ BREAK = re.compile(r"((?:^|\n)(?:[^\S\n]*\n)+)")
 
 
 def read_paragraphs(content: str, path: Path, languages: Languages) -> Document:
-    """Return a text whose paragraphs are to be translated."""
+    """Return a text with its paragraphs as segments."""
     parts: list[str | Segment] = []
     line = 1
     for index, part in enumerate(BREAK.split(content)):
@@ -72,7 +71,7 @@ def read_paragraphs(content: str, path: Path, languages: Languages) -> Document:
 
 
 class ColumnReader:
-    """Reads the lines of a TSV file; the column is a number from 1, or a name in the first line."""
+    """A reader of TSV lines; the column is a number from 1 or a name in the first line."""
 
     def __init__(self, column: str, *, path: Path):
         self._path = path
@@ -80,7 +79,7 @@ class ColumnReader:
         self._index = int(column) - 1 if column.isdigit() else -1
 
     def __call__(self, line: str, number: int) -> Document:
-        """Return a line with its column as the text to translate."""
+        """Return a line with its column as the segment."""
         cells = line.split("\t")
         if self._name is not None and number == 1:
             self._find(self._name, cells)
@@ -116,5 +115,5 @@ class ColumnReader:
 
 
 def _one_cell(text: str) -> str:
-    """A tab inside a cell would shift the columns behind it."""
+    """Return a text without tabs, which would shift the following columns."""
     return text.replace("\t", " ")

@@ -1,4 +1,4 @@
-"""HTML: the text of each block is translated as one, and the tags inside it are put back."""
+"""HTML: each block of text is one segment, and the tags inside it are restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INLINE = frozenset(
      "img", "ins", "label", "mark", "q", "s", "small", "span", "strike", "strong", "sub", "sup",
      "time", "tt", "u", "wbr"]
 )  # fmt: skip
-# Inside a text these stay as they are, content included; so do all other elements that follow.
+# Elements that are not translated: CODE may be inside a text, KEPT separates texts.
 CODE = frozenset(["code", "kbd", "samp", "var"])
 KEPT = frozenset(["script", "style", "pre", "textarea", "svg", "math", "template", "noscript"])
 EMPTY = frozenset(["img", "wbr", "br", "hr", "input", "meta", "link", "area", "base", "col",
@@ -26,7 +26,7 @@ LANGUAGE = re.compile(r"(\blang\s*=\s*)(\"[^\"]*\"|'[^']*'|[^\s>]+)", re.IGNOREC
 
 
 class Event(NamedTuple):
-    """A piece of the file that begins at a place."""
+    """A piece of the file and where it begins."""
 
     kind: Literal["start", "end", "text", "reference", "other"]
     place: int
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 def read_html(content: str, path: Path, languages: Languages) -> Document:
-    """Return a page whose text is to be translated."""
+    """Return a page with its blocks of text as segments."""
     parser = _Places(content)
     parser.feed(content)
     parser.close()
@@ -52,7 +52,7 @@ def read_html(content: str, path: Path, languages: Languages) -> Document:
 
 
 class _Places(HTMLParser):
-    """Collects events with their places; the parser itself never fails on a page."""
+    """A parser that collects events with their places; it accepts any page."""
 
     def __init__(self, content: str):
         super().__init__(convert_charrefs=False)
@@ -103,7 +103,7 @@ class _Places(HTMLParser):
 
 
 class _Reading:
-    """Gathers the text and tags of one block after the other."""
+    """The text and tags of the current block, and the parts before it."""
 
     def __init__(self, languages: Languages):
         self.parts: list[str | Segment] = []
@@ -115,7 +115,7 @@ class _Reading:
         self._block_line = 1
 
     def take(self, events: list[Event], raws: list[str], index: int) -> int:
-        """Read the event at this index and return the index of the next one to read."""
+        """Read the event at this index; return the index of the next event."""
         event, raw = events[index], raws[index]
         following = index + 1
         if event.kind in ("text", "reference"):
@@ -139,7 +139,7 @@ class _Reading:
         return following
 
     def end_block(self) -> None:
-        """Turn what was gathered into a segment, or leave it as it is if there is no text."""
+        """Add the current block as a segment, or unchanged if it has no text."""
         text, tags, raw = self._text, paired(self._tags), self._raw
         self._text, self._tags, self._raw = "", [], ""
         if not any(letter.isalnum() for letter in text):
@@ -163,14 +163,14 @@ class _Reading:
             self._raw += raw
 
     def _in_language(self, event: Event, raw: str) -> str:
-        """Let the page say which language it is in now."""
+        """Return the tag with the target language if it is <html lang=...>."""
         if event.kind != "start" or event.name != "html" or not self._languages.target:
             return raw
         return LANGUAGE.sub(rf'\g<1>"{self._languages.target}"', raw, count=1)
 
 
 def _end_of(events: list[Event], start: int) -> int:
-    """Return the index behind the end tag of an element; without one only its start tag counts."""
+    """Return the index after the end tag of an element, or after its start tag if it has none."""
     name, depth = events[start].name, 0
     if name in EMPTY:
         return start + 1

@@ -1,8 +1,8 @@
-"""Tags inside a text: paired, and put around the corresponding words of a translation.
+"""Tags inside a text: found as pairs, and placed around the aligned words of a translation.
 
-Every tag comes exactly once and pairs stay nested, whatever the words correspond to. An element is
-put around the target words that correspond to its source words; where these are far apart, around
-the place that has most of them. A tag without words stands where its neighbours are.
+Every tag occurs exactly once and pairs stay nested, whatever the alignment. An element is placed
+around the target words that are aligned with its source words or, if they are far apart, around the
+stretch with most of them. A tag without words is placed next to the words around it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-# So many words of the text around an element may lie between its own words in the translation.
+# The largest number of foreign words between two words of an element in the translation.
 WIDEST_GAP = 2
 
 
 @dataclass(frozen=True)
 class Tag:
-    """Markup before the character at `position`; `partner` is the tag that it pairs with."""
+    """Markup before the character at `position`; `partner` is the index of its other half."""
 
     position: int
     raw: str
@@ -27,7 +27,7 @@ class Tag:
 
 
 class AlignedWord(NamedTuple):
-    """A word of a translation, as characters, and the characters of the source it stands for."""
+    """The characters of a word in a translation, and the characters of its source word."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class _Element:
 
 
 def paired(tags: Sequence[Tag]) -> tuple[Tag, ...]:
-    """Return tags with their partners; what has none stands alone."""
+    """Return tags with their partners; a tag without a partner is kept as a single one."""
     found = [replace(tag, partner=None) for tag in tags]
     open_tags: list[int] = []
     for index, tag in enumerate(found):
@@ -64,7 +64,7 @@ def paired(tags: Sequence[Tag]) -> tuple[Tag, ...]:
 
 
 def peeled(text: str, tags: Sequence[Tag]) -> tuple[int, int]:
-    """Return which of the paired tags are inside: those before and behind all text stay outside."""
+    """Return the range of tags inside the text, without those before and after all text."""
     first, last = 0, len(tags)
     lead, trail = len(text) - len(text.lstrip()), len(text.rstrip())
     while first < last and tags[first].position <= lead:
@@ -90,13 +90,13 @@ def place_tags(
     words: Sequence[AlignedWord],
     write: Callable[[str], str] = str,
 ) -> str:
-    """Return the target, written as the format wants it, with all tags in it."""
+    """Return the target, escaped for the format, with all tags in it."""
     root = _Element("", "", 0, len(source), _tree(tags, 0, len(tags)))
     return _Placing(source, target, words, write).inside(root, 0, len(words), 0, len(target))
 
 
 def _tree(tags: Sequence[Tag], first: int, last: int) -> list[_Element]:
-    """Return the elements that these tags make."""
+    """Return the elements of these tags."""
     elements = []
     index = first
     while index < last:
@@ -113,7 +113,7 @@ def _tree(tags: Sequence[Tag], first: int, last: int) -> list[_Element]:
 
 
 class _Placed(NamedTuple):
-    """Where an element goes: characters of the target, and the words among them."""
+    """The place of an element: characters and words of the target."""
 
     start: int
     end: int
@@ -124,7 +124,7 @@ class _Placed(NamedTuple):
 
 
 class _Placing:
-    """One placing of tags, from the outermost elements inwards."""
+    """The placement of tags, from the outermost elements inwards."""
 
     def __init__(
         self, source: str, target: str, words: Sequence[AlignedWord], write: Callable[[str], str]
@@ -148,7 +148,7 @@ class _Placing:
     def _children(
         self, parent: _Element, first: int, last: int, start: int, end: int
     ) -> list[_Placed]:
-        """Return the children from left to right; none lies across another."""
+        """Return the children from left to right, without overlaps."""
         wide: list[_Placed] = []
         points: list[tuple[int, _Element]] = []
         labels = [self._label(word, parent.children) for word in self._words[first:last]]
@@ -183,7 +183,7 @@ class _Placing:
         return shared.index(most) if most > 0 else -1
 
     def _trimmed(self, element: _Element, start: int, end: int) -> tuple[int, int]:
-        """Leave marks outside that are outside in the source, as the comma behind a bold word."""
+        """Exclude punctuation that is outside in the source, such as a comma after a bold word."""
         text = self._source[element.start : element.end].strip()
         if text and text[-1].isalnum():
             while end - 1 > start and not self._target[end - 1].isalnum():
@@ -194,7 +194,7 @@ class _Placing:
         return start, end
 
     def _point(self, element: _Element, first: int, last: int, start: int, end: int) -> int:
-        """Return where an element without words goes: to the word that it touches in the source."""
+        """Return the place of an element without words: at the word it touches in the source."""
         place = element.start
         before, after = self._source[:place][-1:], self._source[place:][:1]
         known = [(w.source, w) for w in self._words[first:last] if w.source is not None]
@@ -209,7 +209,7 @@ class _Placing:
 
 
 def _best_run(labels: Sequence[int | None], child: int) -> tuple[int, int] | None:
-    """Return the stretch of words that holds most words of a child."""
+    """Return the stretch with most words of a child."""
     best: tuple[int, int, int] | None = None
     begin, count, latest, outside = 0, 0, 0, 0
     for index, label in enumerate(labels):

@@ -1,4 +1,4 @@
-"""One field of a file with a JSON object a line; the rest of each line stays as it is written."""
+"""JSON lines: one field of each object is translated, the rest of the line is not changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DECODER = json.JSONDecoder()
 
 
 class FieldReader:
-    """Reads the lines of a JSONL file; `field` may lead into tables, as "answer.text"."""
+    """A reader of JSONL lines; `field` may name a nested value, such as "answer.text"."""
 
     def __init__(self, field: str, *, path: Path):
         self._field = field
         self._path = path
 
     def __call__(self, line: str, number: int) -> Document:
-        """Return a line with the field's value as the text to translate; null stays null."""
+        """Return a line with the value of the field as the segment; null is not translated."""
         if not line.strip():
             return Document((line,))
         start, end = 0, len(line)
@@ -41,7 +41,7 @@ class FieldReader:
             return Document((line,))
         if not isinstance(value, str):
             raise DataError(
-                f"the field {self._field!r} holds no text, but {line[start:end][:40]}",
+                f"the field {self._field!r} is not text: {line[start:end][:40]}",
                 path=self._path,
                 line=number,
                 remedy="Name a field with text.",
@@ -51,7 +51,7 @@ class FieldReader:
                 f"the field {self._field!r} holds half a character (a lone surrogate)",
                 path=self._path,
                 line=number,
-                remedy="Mend its \\u escapes.",
+                remedy="Repair its \\u escapes.",
             )
         escaped = line.isascii() and "\\u" in line
         segment = Segment(
@@ -80,13 +80,13 @@ def read_object(text: str, *, path: Path, line: int) -> dict[str, Any]:
             "the line is JSON, but not an object",
             path=path,
             line=line,
-            remedy='Each line should hold one JSON object, as {"text": "..."}.',
+            remedy='Each line should hold one JSON object, such as {"text": "..."}.',
         )
     return value
 
 
 def _members(text: str, start: int) -> dict[str, tuple[int, int, Any]]:
-    """Return where the values of a valid object begin and end, and the values."""
+    """Return start, end and value of each member of a valid object."""
     found = {}
     position = _past_space(text, _past_space(text, start) + 1)
     while text[position] != "}":

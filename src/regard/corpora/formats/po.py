@@ -1,4 +1,4 @@
-"""Messages of programs (gettext PO): those without a translation get one."""
+"""Message catalogues (gettext PO): empty translations are filled in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r
 
 @dataclass
 class Field:
-    """A keyword with its text, on the lines from first to last, counted from 0."""
+    """A keyword and its text, with its first and last line counted from 0."""
 
     keyword: str
     text: str
@@ -29,14 +29,14 @@ class Field:
 
 @dataclass
 class Message:
-    """The fields of one message by their keywords, and its flags, as fuzzy."""
+    """The fields of a message by keyword, and its flags, such as fuzzy."""
 
     fields: dict[str, Field] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
 
 
 def read_po(content: str, path: Path, languages: Languages) -> Document:
-    """Return a catalogue in which all empty translations are to be filled in."""
+    """Return a catalogue with a segment for each empty translation."""
     lines = content.splitlines(keepends=True)
     parts: list[str | Segment] = []
     place = 0
@@ -56,7 +56,7 @@ def read_po(content: str, path: Path, languages: Languages) -> Document:
 
 
 def po_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield line, source and target of all translated messages; fuzzy ones are left out."""
+    """Yield line, source and target of all translated messages; fuzzy ones are skipped."""
     for message in _messages(content.splitlines(keepends=True), path):
         if "fuzzy" in message.flags:
             continue
@@ -68,13 +68,13 @@ def po_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _source(message: Message, keyword: str) -> Field:
-    """Return what a translation translates: the first form the singular, all others the plural."""
+    """Return the source of a translation: the singular for the first form, else the plural."""
     plural = message.fields.get("msgid_plural")
     return message.fields["msgid"] if plural is None or keyword == "msgstr[0]" else plural
 
 
 def _messages(lines: list[str], path: Path) -> Iterator[Message]:
-    """Yield the messages; comments and obsolete messages are passed over."""
+    """Yield the messages; comments and obsolete messages are skipped."""
     message, current = Message(), None
     for number, line in enumerate(lines):
         bare = line.strip().removeprefix("\ufeff")

@@ -1,4 +1,4 @@
-"""The registry of document formats, by name and file ending, and sentence pairs out of them."""
+"""The registry of document formats by name and file ending, and the sentence pairs in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from regard.corpora.formats.xliff import read_xliff, xliff_pairs
 from regard.corpora.lines import open_text, read_lines, reading
 from regard.settings.recipe import require_known
 
-# Read line by line, at any size; all others are read as a whole.
+# Read line by line at any size; all other formats are read as a whole.
 LINE_FORMATS = ("lines", "tsv", "jsonl")
 ENDINGS = {
     ".tsv": "tsv",
@@ -49,7 +49,7 @@ FORMATS = (*LINE_FORMATS, *READERS)
 
 
 def format_of(path: Path | None, *, named: str | None = None) -> str:
-    """Return the format that was named, or else the one of the file's ending, or else lines."""
+    """Return the named format, or the format of the file ending, or "lines"."""
     if named is not None:
         require_known(named, FORMATS, what="format")
         return named
@@ -57,7 +57,7 @@ def format_of(path: Path | None, *, named: str | None = None) -> str:
 
 
 def read_document(content: bytes, *, path: Path, kind: str, languages: Languages) -> Document:
-    """Return a document of this format; `path` says in errors where it came from."""
+    """Return a document of this format; errors name `path`."""
     return READERS[kind](decoded(content, path=path), path, languages)
 
 
@@ -66,7 +66,7 @@ def decoded(content: bytes, *, path: Path) -> str:
     if b"\0" in content:
         line = content[: content.index(0)].count(b"\n") + 1
         raise DataError(
-            "a NUL byte", path=path, line=line, remedy="Is this UTF-8 text? Convert or mend it."
+            "a NUL byte", path=path, line=line, remedy="Is this UTF-8 text? Convert or repair it."
         )
     try:
         return content.decode("utf-8")
@@ -85,7 +85,7 @@ FIELDS = '{"source": "...", "target": "..."} or {"translation": {"en": "...", "d
 
 
 class PlacedPair(NamedTuple):
-    """A pair and the line that it begins at."""
+    """A pair and the line on which it begins."""
 
     line: int
     source: str
@@ -93,7 +93,7 @@ class PlacedPair(NamedTuple):
 
 
 def holds_pairs(path: Path) -> bool:
-    """Return whether a file is a document with both languages, by its ending."""
+    """Return whether a file has the ending of a format with both languages."""
     return format_of(Path(path.name.removesuffix(".gz"))) in PAIR_FORMATS
 
 
@@ -122,7 +122,7 @@ def _pairs(kind: str, content: str, path: Path) -> Iterator[tuple[int, str, str]
 
 
 def _json_pairs(path: Path) -> Iterator[tuple[int, str, str]]:
-    for number, line in enumerate(read_lines(path, expected=f"a line as {FIELDS}"), 1):
+    for number, line in enumerate(read_lines(path, expected=f"lines such as {FIELDS}"), 1):
         if not line.strip():
             continue
         record = read_object(line, path=path, line=number)
@@ -132,7 +132,7 @@ def _json_pairs(path: Path) -> Iterator[tuple[int, str, str]]:
                 "the line has no source and target",
                 path=path,
                 line=number,
-                remedy=f"It should be as {FIELDS}.",
+                remedy=f"It should look like {FIELDS}.",
             )
         yield number, *(" ".join(side.split()) for side in sides)  # type: ignore[misc]
 

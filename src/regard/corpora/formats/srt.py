@@ -1,4 +1,4 @@
-"""Subtitles in SubRip format: numbers and times stay, each subtitle keeps its count of lines."""
+"""Subtitles (SubRip): numbers and times are kept, and the number of lines of each subtitle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPACE_OUTSIDE_TAGS = re.compile(r"\s+(?![^<>]*>)")
 
 
 def read_srt(content: str, path: Path, languages: Languages) -> Document:
-    """Return subtitles whose texts are to be translated."""
+    """Return subtitles with their texts as segments."""
     parts: list[str | Segment] = []
     text: list[str] = []
     timed, begun = False, 0
@@ -34,7 +34,7 @@ def read_srt(content: str, path: Path, languages: Languages) -> Document:
                 f"neither a number nor a time stands before {bare[:30]!r}",
                 path=path,
                 line=number,
-                remedy="A subtitle is a number, a line as 00:00:01,000 --> 00:00:02,500, "
+                remedy="A subtitle is a number, a line such as 00:00:01,000 --> 00:00:02,500, "
                 "its text, and an empty line.",
             )
         parts.append(line)
@@ -42,7 +42,7 @@ def read_srt(content: str, path: Path, languages: Languages) -> Document:
 
 
 def _subtitle(lines: list[str], number: int) -> list[str | Segment]:
-    """Return the text of one subtitle, with what stands before and behind it."""
+    """Return the text of a subtitle with the markup before and after it."""
     if not lines:
         return []
     whole = "".join(lines)
@@ -72,7 +72,7 @@ def _subtitle(lines: list[str], number: int) -> list[str | Segment]:
 
 
 def balanced(text: str, *, lines: int, line_end: str = "\n") -> str:
-    """Return a text in so many lines, as equal in length as its words allow."""
+    """Return a text in `lines` lines of about equal length."""
     words = SPACE_OUTSIDE_TAGS.split(text.strip())
     rows = []
     for left in range(min(lines, len(words)), 0, -1):
@@ -90,5 +90,5 @@ def _distance(words: Sequence[str], wanted: float, count: int) -> float:
 
 
 def _length(words: Sequence[str]) -> int:
-    """Return how many characters a viewer sees."""
+    """Return the number of visible characters."""
     return len(MARKUP.sub("", " ".join(words)))

@@ -1,4 +1,4 @@
-"""Translation memories (TMX 1.4): units get a text of the target language where they have none."""
+"""Translation memories (TMX 1.4): missing texts of the target language are filled in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from regard.corpora.formats.xml_events import (
 
 @dataclass(frozen=True)
 class Variant:
-    """One language of a unit: where the content of its segment is."""
+    """One language of a unit, with the events of its segment."""
 
     language: str
     start: Event
@@ -48,7 +48,7 @@ class Unit:
 
 
 def read_tmx(content: str, path: Path, languages: Languages) -> Document:
-    """Return a memory in which all units that lack the target language are to be translated."""
+    """Return a memory with a segment for each unit without the target language."""
     document = XmlText(content, path=path)
     units = list(_units(document))
     source, target = _pair(document, units, languages, path=path)
@@ -85,7 +85,7 @@ def tmx_pairs(content: str, *, path: Path, languages: Languages) -> Iterator[tup
 
 
 def role(event: Event) -> Role:
-    """Return what a tag inside a segment is."""
+    """Return the role of a tag inside a segment."""
     number = event.attributes.get("i", "")
     if event.local == "bpt":
         return "open", number
@@ -95,7 +95,7 @@ def role(event: Event) -> Role:
 
 
 def _opened(document: XmlText, start: Event) -> str:
-    """Return a start tag as written; that of an empty element without its slash."""
+    """Return a start tag as written, without the slash of an empty element."""
     raw = document.raw(start.start, start.end)
     return f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw
 
@@ -119,7 +119,7 @@ def _units(document: XmlText) -> Iterator[Unit]:
 def _pair(
     document: XmlText, units: list[Unit], languages: Languages, *, path: Path
 ) -> tuple[str, str]:
-    """Return the two languages: as named, or else as the memory says."""
+    """Return the two languages: those given, or those of the memory."""
     found = list(dict.fromkeys(v.language for unit in units for v in unit.variants))
     headers = [e for e in document.events if e.kind == "start" and e.local == "header"]
     declared = headers[0].attributes.get("srclang", "") if headers else ""
@@ -131,7 +131,7 @@ def _pair(
             raise DataError(
                 f"the target language is unclear: the memory has {', '.join(found) or 'none'}",
                 path=path,
-                remedy="Name it, as --target-language de, or leave only two languages in the file.",
+                remedy="Name it, for example --target-language de, or keep only two languages.",
             )
         target = others[0]
     return source, target

@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2.x: units get a target where they have none."""
+"""XLIFF 1.2 and 2.x: missing targets are filled in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef", "id")}
 
 @dataclass(frozen=True)
 class Unit:
-    """What is translated as one: where its source is, where its target is or would be."""
+    """A unit of translation: its source, its target, and the place of a missing target."""
 
     line: int
     source_name: str
@@ -41,7 +41,7 @@ class Unit:
 
 
 def read_xliff(content: str, path: Path, languages: Languages) -> Document:
-    """Return a document in which all units without a target are to be translated."""
+    """Return a document with a segment for each unit without a target."""
     document = XmlText(content, path=path)
     parts: list[str | Segment] = []
     place = 0
@@ -59,7 +59,7 @@ def read_xliff(content: str, path: Path, languages: Languages) -> Document:
                 "the file does not name its target language (trgLang)",
                 path=path,
                 line=root.line,
-                remedy="Name it, as --target-language de.",
+                remedy="Name it, for example --target-language de.",
             )
         parts.append(document.raw(0, root.end).removesuffix(">"))
         parts.append(f" trgLang={quoteattr(languages.target)}>")
@@ -92,7 +92,7 @@ def xliff_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def role(event: Event) -> Role:
-    """Return what a tag inside a source is."""
+    """Return the role of a tag inside a source."""
     name, attributes = event.local, event.attributes
     if name in ELEMENTS:
         return "element", ""
@@ -119,7 +119,7 @@ def _units(document: XmlText) -> Iterator[Unit]:
 
 
 def _unit(events: list[Event], first: int, last: int, wanted: bool) -> Unit | None:
-    """Return a unit by its direct children; those of alternatives in it do not count."""
+    """Return the unit of these direct children; children of its alternatives are ignored."""
     found: dict[str, tuple[int, int]] = {}
     index = first + 1
     while index < last:

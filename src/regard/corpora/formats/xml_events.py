@@ -1,7 +1,7 @@
-"""XML as a list of events that know their place in the file, so that the rest can stay as it is.
+"""XML as a list of events with their places in the file, so that the rest can be kept unchanged.
 
-The parser is expat, which reads nothing but the text that it is given; documents that declare
-entities are refused, since these can grow without bound or point to other files.
+The parser is expat, which reads no other files. Documents that declare entities are refused,
+because entities can grow without bound or refer to other files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from regard.corpora.formats.inline import Tag, paired, peeled
 DECLARED = re.compile(r"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']+)")
 
 Kind = Literal["start", "end", "text", "cdata", "other"]
-# What a tag inside a text is: an element with text in it, one of two tags that belong together
-# (open or close, with what makes them a pair), or something that only has a place.
+# The role of a tag inside a text: an element with text, one tag of a pair (open or close, with the
+# key of the pair), or a single tag.
 Role = tuple[Literal["element", "open", "close", "alone"], str]
 
 
 @dataclass
 class Event:
-    """A piece of an XML document, as characters from start to end."""
+    """A piece of an XML document, from byte `start` to byte `end`."""
 
     kind: Kind
     start: int
@@ -40,18 +40,18 @@ class Event:
 
     @property
     def local(self) -> str:
-        """The name without prefix."""
+        """The name without its prefix."""
         return self.name.rpartition(":")[2]
 
 
 class XmlText:
-    """An XML document: its bytes, and its events in order."""
+    """An XML document: its bytes and its events in order."""
 
     def __init__(self, content: str, *, path: Path):
         declared = DECLARED.match(content.removeprefix("\ufeff"))
         if declared and declared[1].lower() not in ("utf-8", "utf8"):
             raise DataError(
-                f"the file says that it is {declared[1]}",
+                f"the file declares the encoding {declared[1]}",
                 path=path,
                 line=1,
                 remedy="Convert it to UTF-8, with encoding='utf-8' in its first line.",
@@ -67,7 +67,7 @@ class XmlText:
 
     @property
     def size(self) -> int:
-        """The place behind the last byte."""
+        """The number of bytes."""
         return len(self._bytes)
 
     def _parse(self) -> None:
@@ -84,8 +84,8 @@ class XmlText:
                 f"the document declares an entity ({name})",
                 path=self._path,
                 line=parser.CurrentLineNumber,
-                remedy="Entities are not read, since they can reach other files or grow without "
-                "bound; write out what they stand for.",
+                remedy="Entities are refused, as they can refer to other files or grow without "
+                "bound; write out their text.",
             )
 
         parser.StartElementHandler = lambda name, found: add("start", name=name, attributes=found)
@@ -103,7 +103,7 @@ class XmlText:
                 f"({expat.ErrorString(error.code)})",
                 path=self._path,
                 line=error.lineno,
-                remedy="Mend the file; an XML editor shows the place.",
+                remedy="Repair the file; an XML editor shows the place.",
             ) from None
         if self.events:
             self.events[-1].end = self.size
@@ -111,7 +111,7 @@ class XmlText:
 
 @dataclass(frozen=True)
 class XmlSlice:
-    """The content of an element; the document is needed only where tags are wanted as written."""
+    """The content of an element; without the document, tags have no text."""
 
     document: XmlText | None
     events: Sequence[Event]
@@ -128,7 +128,7 @@ def inner(events: Sequence[Event], start: int) -> int:
 
 
 def write_xml(text: str) -> str:
-    """Return a text as XML writes it."""
+    """Return a text escaped for XML."""
     return escape(text)
 
 
@@ -139,7 +139,7 @@ def plain_text(events: Sequence[Event], role: Callable[[Event], Role]) -> str:
 
 
 def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str | Segment]:
-    """Return an element's content as it goes into a translation: text to translate, with tags."""
+    """Return the content of an element: a segment with its tags, and the tags around it."""
     text, tags = _read(content, role)
     if not text.strip():
         return ["".join(tag.raw for tag in tags)] if tags else []
@@ -156,7 +156,7 @@ def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str 
 
 
 def _read(content: XmlSlice, role: Callable[[Event], Role]) -> tuple[str, list[Tag]]:
-    """Return the text of some content, and the tags in it."""
+    """Return the text of an element and its tags."""
     events, document = content.events, content.document
 
     def raw(start: int, end: int) -> str:

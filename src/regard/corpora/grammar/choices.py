@@ -1,4 +1,4 @@
-"""Choices in drawing a sentence: random numbers, shares of words, style, and words that fit."""
+"""Random choices: numbers, lengths of parts, style, and words that fit together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNPACK = struct.Struct(f"<{BLOCK}I").unpack
 
 
 class RandomStream:
-    """Whole numbers drawn from SHAKE-128 over seed and block number."""
+    """A stream of integers drawn from SHAKE-128 over seed and block number."""
 
     __slots__ = ("_next",)
 
@@ -27,34 +27,34 @@ class RandomStream:
         self._next: Callable[[], int] = chain.from_iterable(_blocks(seed)).__next__
 
     def below(self, limit: int) -> int:
-        """Return a whole number from 0 to `limit` - 1."""
+        """Return an integer from 0 to `limit` - 1."""
         return (self._next() * limit) >> 32
 
     def between(self, low: int, high: int) -> int:
-        """Return a whole number from `low` to `high`, both included."""
+        """Return an integer from `low` to `high`, both included."""
         return low + ((self._next() * (high - low + 1)) >> 32)
 
     def chance(self, percent: int) -> bool:
-        """Return True in `percent` of a hundred draws."""
+        """Return True with a probability of `percent` percent."""
         return (self._next() * 100) >> 32 < percent
 
     def choose(self, items: Sequence[Item]) -> Item:
-        """Return one of the items, each as likely as the others."""
+        """Return one of the items, all equally likely."""
         return items[(self._next() * len(items)) >> 32]
 
 
 def _blocks(seed: int) -> Iterator[tuple[int, ...]]:
-    """Yield blocks of 32-bit numbers without end."""
+    """Yield endless blocks of 32-bit numbers."""
     for block in count():
         yield UNPACK(shake_128(f"{seed}:{block}".encode()).digest(4 * BLOCK))
 
 
 Bounds = tuple[int, int]
-"""Fewest and most words of a part."""
+"""The smallest and largest number of words of a part."""
 
 
 def possible(total: int, bounds: Sequence[Bounds]) -> bool:
-    """Whether parts within these bounds can have so many words together."""
+    """Return whether parts within these bounds can have `total` words together."""
     return sum([low for low, _ in bounds]) <= total <= sum([high for _, high in bounds])
 
 
@@ -63,7 +63,7 @@ def share(stream: RandomStream, total: int, bounds: Sequence[Bounds]) -> list[in
     shares = [low for low, _ in bounds]
     extra = total - sum(shares)
     room = sum([high for _, high in bounds]) - sum(shares)
-    # From a random part on, so that no part is always the long one.
+    # Start at a random part, so that no part is always the longest.
     place = stream.below(len(bounds)) if extra else 0
     while extra:
         low, high = bounds[place]
@@ -77,7 +77,7 @@ def share(stream: RandomStream, total: int, bounds: Sequence[Bounds]) -> list[in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What a sampler may use; determiners and prepositions repeat to be drawn more often."""
+    """What a sampler may use; repeated determiners and prepositions are drawn more often."""
 
     determiners: tuple[Determiner, ...]
     subject_determiners: tuple[Determiner, ...]
@@ -141,13 +141,13 @@ MOTION = frozenset(
      "travel", "visit", "walk"}
 )  # fmt: skip
 DIRECTED = frozenset({"come", "go", "hurry", "march", "return", "run", "travel", "walk"})
-# How things are rather than what one does: not done slowly, with someone or at a place.
+# States: they take no manner, company or place.
 STATES = frozenset(
     {"admire", "believe", "belong", "bloom", "despise", "die", "envy", "exist", "fail", "fear",
      "forget", "hate", "know", "like", "love", "miss", "need", "own", "possess", "prefer",
      "recognize", "remember", "resemble", "respect", "survive", "trust", "understand", "want"}
 )  # fmt: skip
-# Done at a place, but neither slowly nor together.
+# They take a place, but no manner or company.
 ALONE = frozenset(
     {"breathe", "congratulate", "cough", "fall", "find", "hear", "limp", "lose", "notice", "see",
      "sigh", "sleep", "slip", "sneeze", "snore", "stumble", "suffer", "sweat", "threaten",
@@ -160,7 +160,7 @@ FOR_SOMEONE = frozenset(
      "carry", "sell", "fetch", "repair", "draw", "order", "collect", "steal", "open", "close"}
 )  # fmt: skip
 
-# Nothing is "very round" or "very wooden" in good style.
+# Without "very": "very round" and "very wooden" are bad style.
 UNGRADABLE = frozenset(
     {"black", "blind", "blond", "blue", "brown", "central", "dead", "deaf", "empty", "foreign",
      "golden", "green", "grey", "injured", "married", "medieval", "official", "orange", "perfect",
@@ -185,10 +185,10 @@ PREPOSITIONS: tuple[Preposition, ...] = get_args(Preposition)
 
 
 class Selection:
-    """The words of a lexicon, ready to be drawn by class.
+    """The words of a lexicon by class.
 
-    Words that look the same in two forms ("sheep", "cut") are left out: their sentences would have
-    two right translations.
+    Words with two equal forms ("sheep", "cut") are left out, because their sentences would have two
+    correct translations.
     """
 
     def __init__(self, lexicon: Lexicon):
@@ -234,9 +234,9 @@ class Selection:
 
 
 def _hosts(verbs: Iterable[Verb]) -> Iterator[Verb]:
-    """Yield verbs narrowed to things "it" can stand for: as both parts, or as their object.
+    """Yield verbs restricted to things that "it" can refer to, as their object or as both parts.
 
-    Those with two come more often, because there the pronoun has a choice.
+    Verbs with two such parts come more often, because there the pronoun is ambiguous.
     """
     for verb in verbs:
         objects = verb.objects - PERSON
@@ -249,12 +249,12 @@ def _hosts(verbs: Iterable[Verb]) -> Iterator[Verb]:
 
 
 def fitting(adjectives: Iterable[Adjective], kind: str) -> tuple[Adjective, ...]:
-    """Return the adjectives that a noun of this class can have."""
+    """Return the adjectives that fit nouns of this class."""
     return tuple(adjective for adjective in adjectives if kind in adjective.nouns)
 
 
 def fits(preposition: Preposition, noun: Noun) -> bool:
-    """Whether a noun makes sense after a preposition, and takes this one in every language."""
+    """Return whether a noun makes sense after this preposition in every language."""
     if preposition in ("with", "without", "for"):
         return noun.kind == "person"
     if preposition in ("to", "from"):

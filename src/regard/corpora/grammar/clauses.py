@@ -1,4 +1,4 @@
-"""Draws clauses of an exact number of English words."""
+"""Samples clauses with an exact number of English words."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Layout(NamedTuple):
 
 
 class Clauses:
-    """Draws clauses; `words` is always the number of English words that come out."""
+    """A sampler of clauses; `words` is always their number of English words."""
 
     def __init__(self, selection: Selection, stream: RandomStream, style: Style):
         self._selection = selection
@@ -184,7 +184,7 @@ class Clauses:
         return phrase, phrase.noun.kind
 
     def _act(self, verb: Verb, words: int, tense: Tense, position: Position) -> Clause | None:
-        """Return a clause with this verb, or None if it cannot have so many words."""
+        """Return a clause with this verb, or None if it cannot have this number of words."""
         parts = 2 if verb.objects else 1
         gap = position.gap
         acting = verb.subjects

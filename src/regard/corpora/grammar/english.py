@@ -84,7 +84,7 @@ def _clause(clause: Clause) -> list[Token]:
 
 
 def _verbs(clause: Clause) -> list[Token]:
-    """Return the finite verb and what stands beside it: do, not, the frequency adverb, to."""
+    """Return the finite verb with "do", "not", the frequency adverb and "to"."""
     agreement = _agreement(clause.subject)
     finite = (clause, "finite")
     base = clause.verb.english if clause.verb is not None else "be"
@@ -188,7 +188,7 @@ def _determiner(phrase: NounPhrase, *, following: str) -> str:
 
 
 def indefinite_article(following: str) -> str:
-    """Return "a" or "an", by the sound with which the next word begins."""
+    """Return "a" or "an", depending on the first sound of the next word."""
     vowel = following[0] in "aeiou" and not following.startswith(CONSONANT_SOUND)
     return "an" if vowel or following.startswith(SILENT_H) else "a"
 

@@ -1,4 +1,4 @@
-"""Sentence pairs from the grammar: drawn, realised, aligned, sorted into splits and written."""
+"""Sentence pairs of the grammar: sampling, alignment, splits and files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Links = tuple[tuple[int, int], ...]
 
 
 def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
-    """Return (source word, target word) wherever both have a cause in common."""
+    """Return the pairs (source word, target word) that share a cause."""
     places: dict[Cause, list[int]] = {}
     for index, token in enumerate(source):
         for cause in token.causes:
@@ -50,7 +50,7 @@ def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
 
 
 def antecedents(source: Sequence[Token]) -> Links:
-    """Return (pronoun, last word of the noun that it stands for) in words of the source."""
+    """Return the pairs (pronoun, last word of its noun) of the source."""
     found = []
     for index, token in enumerate(source):
         if token.text in ("it", "they"):
@@ -66,13 +66,13 @@ Split: TypeAlias = Literal["train", "valid", "test"]
 Words: TypeAlias = Literal["full", "small"]
 
 SHORTEST = 3
-# Draws in a row without a new sentence after which the range counts as exhausted: a split that
-# takes one draw in eleven finds a new one in them unless hardly one in a thousand is new.
+# The range of lengths counts as exhausted after this number of draws without a new sentence. A
+# split that takes one draw in eleven reaches it only if hardly one sentence in a thousand is new.
 PATIENCE = 20_000
 
 
 def split_of(source: str) -> Split:
-    """Return the split of a source sentence: its own hash decides, so that splits never meet."""
+    """Return the split of a source sentence by its hash, so that splits never overlap."""
     first = blake2b(source.encode("utf-8"), digest_size=1).digest()[0]
     if first < 24:
         return "valid"
@@ -96,8 +96,8 @@ def generate(
     language = target_language(pair)
     if not SHORTEST <= min_words <= max_words:
         raise SettingsError(
-            f"Sentences of {min_words} to {max_words} words cannot be drawn: the fewest words "
-            f"(min_words) are at least {SHORTEST}, and the most (max_words) no fewer than those."
+            f"Sentences of {min_words} to {max_words} words cannot be drawn: min_words must be "
+            f"at least {SHORTEST}, and max_words at least min_words."
         )
     stream = RandomStream(seed)
     sampler = Sampler(lexicon(small=words == "small"), stream, language, small=words == "small")

@@ -1,7 +1,7 @@
 """The words of the grammar, each with its English, German and French forms.
 
-One TSV file a word class; a header line names the columns, and a cell left empty means that the
-form follows the rule which the class below states.
+There is one TSV file per word class. Its header line names the columns; an empty cell means that
+the form follows the rule stated in the class below.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 class Noun:
     """A countable noun.
 
-    `kind` is its semantic class: person, animal, food, drink, thing, clothing, tool, vehicle,
+    `kind` is the semantic class: person, animal, food, drink, thing, clothing, tool, vehicle,
     document, building, place, plant. Genders are written masculine, feminine, neuter. Plurals are
     always given; `german_weak` marks the nouns that take -n or -en outside the nominative ("den
     Jungen"), written as that form; the German dative plural adds -n to the plural unless it ends
@@ -144,7 +144,7 @@ def clause_verbs() -> tuple[Verb, ...]:
 
 
 def _read(name: str, kind: type[Word], *, small: bool) -> tuple[Word, ...]:
-    """Return the words of a file in its order, which every seed relies on."""
+    """Return the words of a file in their order, on which the sentences of every seed depend."""
     text = resources.files("regard.corpora.grammar").joinpath("words", name).read_text("utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     words = [kind(**_cells(row, kind)) for row in rows]
@@ -152,7 +152,7 @@ def _read(name: str, kind: type[Word], *, small: bool) -> tuple[Word, ...]:
 
 
 def _cells(row: dict[str, str], kind: type[Word]) -> dict[str, Any]:
-    """Return the cells as the types that the class declares."""
+    """Return the cells converted to the types of the fields."""
     readers: dict[str, Callable[[str], Any]] = {
         "str": str,
         "bool": lambda cell: cell == "yes",

@@ -1,4 +1,4 @@
-"""Draws the parts of a clause: noun phrases, and what is said beside verb and nouns."""
+"""Samples the parts of a clause: noun phrases, adverbs, negation and modals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHORTEST_PHRASE, LONGEST_PHRASE = 3, 1 + LIGHT
 
 
 class NounPhrases:
-    """Draws noun phrases without clauses; the caller adds what makes them longer."""
+    """A sampler of noun phrases without relative clauses."""
 
     def __init__(self, selection: Selection, stream: RandomStream, style: Style):
         self._selection = selection
@@ -105,7 +105,7 @@ MODALS: dict[Tense, tuple[Modal, ...]] = {
 
 @dataclass(slots=True)
 class Plan:
-    """The decisions, and the words that are left for nouns and phrases."""
+    """The choices for a clause, and the number of words left for nouns and phrases."""
 
     words: int
     negated: bool = False
@@ -136,7 +136,7 @@ def draw_plan(
     living: bool,
     relative: bool,
 ) -> Plan:
-    """Draw the decisions; at least `keep` of the words stay for the nouns.
+    """Return random choices for a clause; at least `keep` words are left for the nouns.
 
     A negated clause has no adverb but of time: "he does not sleep everywhere" is not "he sleeps
     nowhere". A relative clause ends in none: "the man who sings loudly laughs".
@@ -200,7 +200,7 @@ def _draw_adverb(
 def phrase_options(
     style: Style, verb: Verb, plan: Plan, *, living: bool
 ) -> list[tuple[Preposition, ...]]:
-    """Return the prepositions that may follow: first those of company, then those of place."""
+    """Return the prepositions that may follow: those of company, then those of place."""
     options: list[tuple[Preposition, ...]] = []
     name = verb.english
     if living and name not in NO_MANNER:

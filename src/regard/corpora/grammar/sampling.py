@@ -1,4 +1,4 @@
-"""Draws whole sentences of an exact number of English words."""
+"""Samples sentences with an exact number of English words."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PLURALS_PASSED = 70
 
 
 class Antecedent(NamedTuple):
-    """A noun phrase, and an adjective that fits it alone."""
+    """A noun phrase, and an adjective that fits no other noun of the clause."""
 
     phrase: NounPhrase
     adjective: Adjective
 
 
 def find_antecedent(stream: RandomStream, selection: Selection, host: Clause) -> Antecedent | None:
-    """Return a head noun of the clause that some adjective singles out, or None."""
+    """Return a head noun of the clause that an adjective identifies, or None."""
     in_sight = list(noun_phrases(host))
     joined = isinstance(host.subject, Coordination) or isinstance(host.object, Coordination)
     heads = [
@@ -101,7 +101,7 @@ Joint: TypeAlias = Literal["and", "but"]
 
 
 class Sampler:
-    """Draws sentences that a language can say."""
+    """A sampler of sentences for a target language."""
 
     def __init__(self, lexicon: Lexicon, stream: RandomStream, language: Language, *, small: bool):
         self._stream = stream
@@ -173,7 +173,7 @@ class Sampler:
         return self._clauses.clause(words, tense, position)
 
     def _subordinate(self, conjunction: Conjunction, words: int, tense: Tense) -> Subordinate:
-        """Return a subordinate clause; "before it did not rain" would be neither here nor there."""
+        """Return a subordinate clause; "before" takes no negation."""
         position = Position(affirmative=conjunction == "before")
         return Subordinate(conjunction, self._clauses.clause(words, tense, position))
 

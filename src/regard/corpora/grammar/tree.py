@@ -1,4 +1,4 @@
-"""The language-neutral sentence, and the words that a language makes of it."""
+"""The language-neutral sentence tree, and the tokens of its realisations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NounPhrase:
-    """A noun with all that belongs to it; the determiner "" is the bare plural."""
+    """A noun with its modifiers; the determiner "" is the bare plural."""
 
     noun: Noun
     plural: bool = False
@@ -44,26 +44,26 @@ class NounPhrase:
 
     @property
     def indefinite(self) -> bool:
-        """Whether the phrase brings in something new: "a dog", "dogs"."""
+        """Whether the phrase is indefinite: "a dog", "dogs"."""
         return self.determiner in INDEFINITE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pronoun:
-    """A personal pronoun; one that must find its noun names it as its antecedent."""
+    """A personal pronoun, with its antecedent if it has one in the sentence."""
 
     word: PronounWord
     antecedent: NounPhrase | None = None
 
     @property
     def plural(self) -> bool:
-        """Whether the pronoun stands for several."""
+        """Whether the pronoun is plural."""
         return self.word in ("we", "they")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativePronoun:
-    """The place that the described noun holds inside its relative clause (subject or object)."""
+    """The relative pronoun of a noun, as subject or object of its relative clause."""
 
     noun: Noun
     plural: bool
@@ -78,7 +78,7 @@ class Coordination:
 
     @property
     def plural(self) -> bool:
-        """Two phrases are always several."""
+        """Always True."""
         return True
 
 
@@ -95,7 +95,7 @@ class PrepositionalPhrase:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Clause:
-    """One clause. With a verb it is an action; without one it says what the subject is like.
+    """One clause: an action with a verb, or a description of the subject without one.
 
     In a relative clause, `subject` or `object` is the RelativePronoun. `fronted` is a time adverb
     in first place, `time` one in its usual place; `content` is the that-clause of a verb of saying.
@@ -129,8 +129,8 @@ class Subordinate:
 class Sentence:
     """[fronted subordinate ,] clause [and|but clause]... [subordinate]...
 
-    The flat order leaves no doubt where a clause belongs: what follows a subordinate clause is
-    subordinate too, and only the last main clause may have a that-clause.
+    The flat order is unambiguous: what follows a subordinate clause is subordinate too, and only
+    the last main clause may have a that-clause.
     """
 
     clauses: tuple[Clause, ...]
@@ -152,14 +152,14 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A target language: how it says a sentence, and which conjunctions it can say.
+    """A target language: the function that realises a sentence, and the conjunctions it has.
 
-    Causes that English gives its words, and that a language refers to:
+    The causes of English words, to which the target languages refer:
 
     NounPhrase: "determiner", "noun"; Description: "degree", "adjective"; Pronoun and
     RelativePronoun: "pronoun"; Coordination: "and"; PrepositionalPhrase: "preposition";
-    Clause: "finite" (the word that carries tense, and "do" beside its verb), "verb" (the full verb
-    alone), "not", "that", and "fronted", "frequency", "manner", "place", "time" for adverbs;
+    Clause: "finite" (the word that carries tense, and the verb after "do"), "verb" (the full verb),
+    "not", "that", and "fronted", "frequency", "manner", "place", "time" for adverbs;
     Subordinate: "conjunction", "close" (the comma after a fronted one); Sentence: "joint 0",
     "joint 1" ... for its "and" and "but".
     """
@@ -169,7 +169,7 @@ class Language:
 
 
 def words(text: str, *causes: Cause) -> list[Token]:
-    """Return a text of one or more words, all with the same causes."""
+    """Return the tokens of a text, all with the same causes."""
     if " " in text:
         return [Token(word, causes) for word in text.split(" ")]
     return [Token(text, causes)]

@@ -1,1 +1,1 @@
-"""What an output must hold and must not hold, kept at every step of a search."""
+"""Constraints on outputs: prefixes, required and forbidden phrases, in every kind of search."""

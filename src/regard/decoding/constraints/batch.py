@@ -1,7 +1,7 @@
-"""The constraints of a batch of sentences, kept at every step of a search.
+"""The constraints of a batch of sentences, applied at every step of a search.
 
-Nothing that breaks a constraint can be written, and whatever is written can still be finished:
-near the limit only what leads to an end that satisfies everything is left.
+No token that breaks a constraint can be chosen, and every prefix can still be completed: near the
+length limit only tokens that lead to an output that satisfies everything are left.
 """
 
 from __future__ import annotations
@@ -13,45 +13,46 @@ import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
-from regard.decoding.constraints.automaton import Spelled
+from regard.decoding.constraints.automaton import BatchAutomaton
 from regard.decoding.constraints.phrases import (
     MOST_PHRASES,
     Constraints,
     ImpossibleConstraintsError,
     PhraseMatcher,
-    Progress,
-    Required,
+    PhraseProgress,
+    RequiredPhrases,
 )
 from regard.decoding.search import IMPOSSIBLE
 
 
-class Standing(NamedTuple):
-    """Where the constraints of each row stand."""
+class ConstraintState(NamedTuple):
+    """How far each row of a search has come with its constraints."""
 
-    written: int
+    length: int
+    """Tokens written so far, the same number in all rows."""
     forbidden: Int[Tensor, "rows"]
-    """The node of its forbidden phrases."""
-    spelled: Int[Tensor, "rows"]
-    """The state of its spelling."""
-    progress: Progress
+    """The node in the forbidden phrases."""
+    automaton: Int[Tensor, "rows"]
+    """The state of the automaton."""
+    required: PhraseProgress
 
-    def select(self, rows: Int[Tensor, "chosen"]) -> Standing:
+    def select(self, rows: Int[Tensor, "chosen"]) -> ConstraintState:
         """Return these rows, in this order."""
-        return Standing(
-            self.written, self.forbidden[rows], self.spelled[rows], self.progress.select(rows)
+        return ConstraintState(
+            self.length, self.forbidden[rows], self.automaton[rows], self.required.select(rows)
         )
 
 
-class Constrained:
-    """What is asked of each sentence of a batch; impossible wishes are refused at once."""
+class BatchConstraints:
+    """The constraints of each sentence of a batch; impossible ones are refused at once."""
 
     def __init__(
         self, constraints: Sequence[Constraints], *, limits: Int[Tensor, "sentences"], vocab: int
     ):
         _require_few(constraints)
         self.forbidden = PhraseMatcher([some.forbidden for some in constraints])
-        self.required = Required(constraints)
-        self.spelled = Spelled([some.spelling for some in constraints], vocab=vocab)
+        self.required = RequiredPhrases(constraints)
+        self.automaton = BatchAutomaton([some.automaton for some in constraints], vocab=vocab)
         self.lengths = torch.tensor([len(some.prefix) for some in constraints])
         longest = int(self.lengths.max())
         self.prefixes = torch.tensor(
@@ -66,97 +67,97 @@ class Constrained:
         """Whether any sentence has phrases that must appear."""
         return self.required.any
 
-    def start(self) -> Standing:
+    def start(self) -> ConstraintState:
         """Return one row for each sentence, with nothing written."""
-        return Standing(
-            0, self.forbidden.roots.clone(), self.spelled.starts.clone(), self.required.start()
+        return ConstraintState(
+            0, self.forbidden.roots.clone(), self.automaton.starts.clone(), self.required.start()
         )
 
-    def follow(self, standing: Standing, symbols: Int[Tensor, "rows"]) -> Standing:
-        """Return where the constraints stand after one symbol more a row."""
-        return Standing(
-            standing.written + 1,
-            self.forbidden.follow(standing.forbidden, symbols),
-            self.spelled.follow(standing.spelled, symbols),
-            self.required.follow(standing.progress, symbols),
+    def follow(self, state: ConstraintState, tokens: Int[Tensor, "rows"]) -> ConstraintState:
+        """Return the state after one more token in each row."""
+        return ConstraintState(
+            state.length + 1,
+            self.forbidden.follow(state.forbidden, tokens),
+            self.automaton.follow(state.automaton, tokens),
+            self.required.follow(state.required, tokens),
         )
 
     def ban(
         self,
         values: Float[Tensor, "rows vocab"],
-        standing: Standing,
+        state: ConstraintState,
         sentences: Int[Tensor, "rows"],
         *,
         remaining: Int[Tensor, "rows"],
     ) -> None:
-        """Make impossible, in place, what may not come; `remaining` symbols may follow it."""
-        forced, symbols, log_probabilities = self._next_of_prefix(values, standing, sentences)
-        self._ban_forbidden(values, standing)
-        self.spelled.ban(values, standing.spelled, remaining=remaining)
-        self.required.ban(values, standing.progress, remaining=remaining)
-        self.spelled.ban_glued(values, standing.spelled, after=standing.progress.just_met)
+        """Ban tokens that break a constraint, in place; `remaining` tokens may follow them."""
+        forced, tokens, log_probabilities = self._next_of_prefix(values, state, sentences)
+        self._ban_forbidden(values, state)
+        self.automaton.ban(values, state.automaton, remaining=remaining)
+        self.required.ban(values, state.required, remaining=remaining)
+        self.automaton.ban_joins(values, state.automaton, after=state.required.just_met)
         values[forced] = IMPOSSIBLE
-        values[forced, symbols] = log_probabilities
+        values[forced, tokens] = log_probabilities
 
     def _next_of_prefix(
-        self, values: Tensor, standing: Standing, sentences: Tensor
+        self, values: Tensor, state: ConstraintState, sentences: Tensor
     ) -> tuple[Bool[Tensor, "rows"], Int[Tensor, "forced"], Float[Tensor, "forced"]]:
-        forced = self.lengths[sentences] > standing.written
-        place = min(standing.written, max(0, self.prefixes.shape[1] - 1))
+        forced = self.lengths[sentences] > state.length
+        place = min(state.length, max(0, self.prefixes.shape[1] - 1))
         if not bool(forced.any()):
             nothing = torch.empty(0, dtype=torch.long)
             return forced, nothing, values.new_empty(0)
-        symbols = self.prefixes[sentences[forced], place]
-        return forced, symbols, values[forced, symbols]
+        tokens = self.prefixes[sentences[forced], place]
+        return forced, tokens, values[forced, tokens]
 
-    def _ban_forbidden(self, values: Tensor, standing: Standing) -> None:
-        keys = self.forbidden.keys[standing.forbidden]
-        targets = self.forbidden.targets[standing.forbidden]
+    def _ban_forbidden(self, values: Tensor, state: ConstraintState) -> None:
+        keys = self.forbidden.keys[state.forbidden]
+        targets = self.forbidden.targets[state.forbidden]
         completes = (self.forbidden.completes[targets.clamp(min=0)] != 0) & (keys >= 0)
-        # What completes nothing bans padding, which never comes anyway.
+        # Tokens that complete nothing ban padding, which is never chosen anyway.
         values.scatter_(1, torch.where(completes, keys, PAD), IMPOSSIBLE)
 
     def _check(self, index: int, wanted: Constraints, limit: int) -> None:
-        """Refuse what can be seen to be impossible before any search."""
+        """Refuse constraints that are known to be impossible before any search."""
         for phrase in (*wanted.required, *wanted.forbidden):
             if not phrase or {PAD, BEGIN, END} & set(phrase):
                 raise ImpossibleConstraintsError(
-                    index, f"the phrase {phrase} must have symbols, and none of the special ones"
+                    index, f"the phrase {phrase} must have tokens, and none of the special ones"
                 )
         if len(wanted.prefix) + 1 > limit:
             raise ImpossibleConstraintsError(
                 index,
-                f"a prefix of {len(wanted.prefix)} symbols does not fit into an output of at most "
+                f"a prefix of {len(wanted.prefix)} tokens does not fit into an output of at most "
                 f"{limit - 1}; shorten it, or raise max_length, max_ratio or max_extra",
             )
-        standing = self._after(index, wanted.prefix, what="prefix")
-        need = int(self.required.need(standing.progress))
+        state = self._after(index, wanted.prefix, what="prefix")
+        need = int(self.required.need(state.required))
         if len(wanted.prefix) + need + 1 > limit:
             raise ImpossibleConstraintsError(
                 index,
-                f"what is required takes {need} symbols more, which do not fit into an output of "
+                f"what is required takes {need} tokens more, which do not fit into an output of "
                 f"at most {limit - 1}; require less, or raise max_length, max_ratio or max_extra",
             )
-        if int(self.spelled.needs(standing.spelled)) > limit - len(wanted.prefix):
+        if int(self.automaton.needs(state.automaton)) > limit - len(wanted.prefix):
             raise ImpossibleConstraintsError(
                 index,
-                f"no output of at most {limit - 1} symbols begins as asked without what is "
+                f"no output of at most {limit - 1} tokens begins as asked without what is "
                 "forbidden",
             )
         for phrase in wanted.required:
-            self._after(index, phrase, what="required phrase", by_spelling=False)
+            self._after(index, phrase, what="required phrase", by_automaton=False)
 
     def _after(
-        self, index: int, symbols: Sequence[int], *, what: str, by_spelling: bool = True
-    ) -> Standing:
-        """Follow symbols from the start of a sentence; refuse them if they are forbidden."""
-        standing = self.start().select(torch.tensor([index]))
-        for symbol in symbols:
-            standing = self.follow(standing, torch.tensor([symbol]))
-            forbidden = int(self.forbidden.completes[standing.forbidden]) != 0
-            if forbidden or (by_spelling and self.spelled.is_dead(standing.spelled)):
+        self, index: int, tokens: Sequence[int], *, what: str, by_automaton: bool = True
+    ) -> ConstraintState:
+        """Return the state after these tokens of a sentence; refuse them if they are forbidden."""
+        state = self.start().select(torch.tensor([index]))
+        for token in tokens:
+            state = self.follow(state, torch.tensor([token]))
+            forbidden = int(self.forbidden.completes[state.forbidden]) != 0
+            if forbidden or (by_automaton and self.automaton.is_dead(state.automaton)):
                 raise ImpossibleConstraintsError(index, f"its {what} holds what is forbidden")
-        return standing
+        return state
 
 
 def _require_few(constraints: Sequence[Constraints]) -> None:

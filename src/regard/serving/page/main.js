@@ -60,7 +60,7 @@ function show() {
   while (panes.length < shown.length) addPane(panes.length);
   holder.classList.toggle("two", shown.length === 2);
   shown.forEach((each, place) =>
-    panes[place].ask(each, { q: state.q, forced: idsOf(state[FORCES[place]]) }));
+    panes[place].translate(each, { q: state.q, forced: idsOf(state[FORCES[place]]) }));
   showViews();
 }
 

@@ -54,7 +54,7 @@ export class Pane {
   }
 
   /** Show a model's translation of a sentence, beginning with these ids. */
-  ask(model, { q, forced }) {
+  translate(model, { q, forced }) {
     const key = JSON.stringify([model.name, q, forced]);
     if (key === this.request.key) return;
     this.model = model;

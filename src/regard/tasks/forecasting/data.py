@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from regard.corpora.series import (
     require_length,
     scaled_series,
 )
+from regard.runs.run import require_files
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
@@ -52,18 +54,34 @@ class Windows:
         return fingerprint([self.series.scaled, self.train, self.valid, self.test])
 
 
+# Numbers in their order, or the name of a CSV file.
+GivenSeries = Iterable[Any] | np.ndarray | str | Path
+
+
 def given_windows(
-    recipe: ForecastRecipe, data: Sequence[float] | np.ndarray | None
+    recipe: ForecastRecipe, data: GivenSeries | None
 ) -> tuple[ForecastRecipe, Windows]:
     """Return the windows of a series that is given in Python, or else of the recipe's."""
     if data is None:
         return recipe, read_windows(recipe.data)
-    settings = recipe.data.model_copy(update={"from_memory": True})
-    values = np.asarray(data, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise SettingsError("The series must be a plain list of finite numbers.")
+    if isinstance(data, str | Path):
+        named = recipe.data.model_copy(update={"file": str(data), "from_memory": False})
+        return recipe.model_copy(update={"data": named}), read_windows(named)
+    settings = recipe.data.model_copy(update={"from_memory": True, "file": None, "column": None})
+    values = _numbers(data)
     series = _prepared(values, settings, name="series", path=MEMORY)
     return recipe.model_copy(update={"data": settings}), _windows(series, settings)
+
+
+def _numbers(data: Iterable[Any] | np.ndarray) -> np.ndarray:
+    given = data if isinstance(data, np.ndarray) else list(data)
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise SettingsError("The series must be a plain list of finite numbers.")
+    return values
 
 
 def read_windows(settings: SeriesSettings) -> Windows:
@@ -81,11 +99,7 @@ def read_series(settings: SeriesSettings) -> Series:
 
     Where the end of the series is the test, the scale is taken from what lies before it.
     """
-    if settings.from_memory:
-        raise SettingsError(
-            "This run was trained on a series given in Python, which is in no file: give the data "
-            "again."
-        )
+    require_files(settings.from_memory, what="numbers")
     if settings.file is None:
         cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}
         require_length(settings.terms, **cut, path=Path(FIBONACCI))

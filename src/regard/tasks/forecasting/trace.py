@@ -26,7 +26,7 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
     """
     window = torch.tensor(_window(loaded, text))[None]
     loaded.model.eval()
-    with torch.no_grad(), recorded(loaded.model) as heard:
+    with torch.no_grad(), recorded(loaded.model) as outputs:
         found = loaded.model.explain(window)
     formulas = forecast_formulas(loaded.model)
     arrays = [
@@ -40,7 +40,7 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
         output=", ".join(f"{value:.6g}" for value in forecast),
         arrays=arrays,
         labels={},
-        parts=traced_parts(heard),
+        parts=traced_parts(outputs),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from regard.base.files import write_json
@@ -17,7 +16,7 @@ from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.scoring.forecast import ForecastScore, score_forecast
 from regard.settings.recipe import Recipe, expect
-from regard.tasks.forecasting.data import Windows, given_windows, read_windows
+from regard.tasks.forecasting.data import GivenSeries, Windows, given_windows, read_windows
 from regard.tasks.forecasting.model import (
     SCALE,
     LoadedForecaster,
@@ -42,7 +41,7 @@ def train_forecaster(
     windows = windows or read_windows(recipe.data)
     settings = recipe.training
     train = windows.batch(windows.train)
-    # Without windows to choose by, the training windows themselves tell the best model.
+    # Without validation windows, the training windows select the best model.
     valid = windows.batch(windows.valid) if len(windows.valid) else train
     torch.manual_seed(settings.seed)
     model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
@@ -89,7 +88,7 @@ def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
 
 
 def measure_forecaster(loaded: LoadedForecaster, windows: Windows) -> ForecastScore:
-    """Return the error on the test windows, beside that of repeating the last value."""
+    """Return the error on the test windows, and that of repeating the last value."""
     inputs = windows.inputs[windows.test]
     return score_forecast(
         loaded.run(inputs).values.numpy(),
@@ -115,7 +114,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: Sequence[float] | np.ndarray | None = None,
+    data: GivenSeries | None = None,
     display: Display | None = None,
 ) -> TrainedForecaster:
     """Train a forecaster, test it, draw what it does and write its report."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from regard.corpora.running_text import (
     TokenFile,
     between,
     has_tokens,
+    line_chunks,
     measure,
     open_tokens,
     text_chunks,
@@ -35,7 +36,7 @@ from regard.corpora.running_text import (
     write_tokens,
 )
 from regard.models.language_model import LanguageModel
-from regard.runs.run import Run
+from regard.runs.run import Run, require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.language_modelling.settings import (
     LanguageModelRecipe,
@@ -106,15 +107,26 @@ class TextData:
 
 Chunks = Callable[[], Iterator[str]]
 # A text, several one after the other, or {"text": ..., "valid": ...} of such; or names of files.
-GivenText = str | Path | Sequence[str | Path] | Mapping[str, Any]
+GivenText = str | Path | Iterable[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts that are given in Python: what is learned from, and what is validated on."""
+    """Texts that are given in Python, each like a file: to train on, and to validate on."""
 
     text: tuple[str, ...]
     valid: tuple[str, ...]
+
+    def chunks(self, part: str) -> Iterator[str]:
+        """Yield the texts of a part in chunks of whole lines, as those of files."""
+        texts: tuple[str, ...] = getattr(self, part)
+        lines = (line.removesuffix("\r") for text in texts for line in _lines(text))
+        return line_chunks(lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text; a newline at its end begins no further line."""
+    return text.removesuffix("\n").split("\n")
 
 
 def given_text(
@@ -139,9 +151,16 @@ def given_text(
         raise SettingsError("The data has files and texts from memory: give one kind only.")
     if files:
         named = {part: tuple(map(str, given)) for part, given in parts.items()}
-        settings = validate({**recipe.data.model_dump(), **named}, TextSettings, origin="data")
+        table = {**recipe.data.model_dump(), **named, "from_memory": False}
+        settings = validate(table, TextSettings, origin="data")
         return recipe.model_copy(update={"data": settings}), None
-    settings = recipe.data.model_copy(update={"from_memory": True})
+    for part, given in parts.items():
+        for number, one in enumerate(given, start=1):
+            if not isinstance(one, str) or not one.strip():
+                raise SettingsError(f"Item {number} of the {part} data is not a text: {one!r:.80}")
+    settings = recipe.data.model_copy(
+        update={"from_memory": True, "text": (), "pairs": (), "valid": ()}
+    )
     texts = Texts(parts.get("text", ()), parts.get("valid", ()))
     return recipe.model_copy(update={"data": settings}), texts
 
@@ -150,19 +169,15 @@ class _Parts:
     """The two parts of a text, which can be read again and again."""
 
     def __init__(self, settings: TextSettings, texts: Texts | None = None):
-        if settings.from_memory and texts is None:
-            raise SettingsError(
-                "This run was trained on text given in Python, which is in no file: give the data "
-                "again."
-            )
+        require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise SettingsError("There is no text to learn from: set data.text=FILE.")
         files = partial(text_chunks, [Path(file) for file in settings.text])
         valid_files = partial(text_chunks, [Path(file) for file in settings.valid])
-        self._text: Chunks = files if texts is None else partial(iter, texts.text)
+        self._text: Chunks = files if texts is None else partial(texts.chunks, "text")
         self._valid: Chunks | None = valid_files if settings.valid else None
         if texts is not None:
-            self._valid = partial(iter, texts.valid) if texts.valid else None
+            self._valid = partial(texts.chunks, "valid") if texts.valid else None
         self.measure = measure(self._text())
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,11 +122,10 @@ def generate(
     for _ in continuation(
         model,
         ids,
-        choice=choice,
+        choice=replace(choice, seed=seed),
         finished=finished,
         max_tokens=max_tokens,
         samples=samples,
-        seed=seed,
         context=model.context,
         cache=cache,
     ):

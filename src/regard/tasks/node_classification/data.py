@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -13,15 +14,37 @@ from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch
 from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables
-from regard.tasks.node_classification.settings import GraphDataSettings
+from regard.runs.run import require_files
+from regard.tasks.node_classification.settings import GraphDataSettings, GraphRecipe
 
 # Above this share of entries that are not zero, a full matrix is faster.
 DENSE_SHARE = 0.25
 
 
+MEMORY = Path("data")
+FILES = ("graph", "edges", "features", "labels")
+
+
+def given_graph(recipe: GraphRecipe, data: Graph | str | Path | None) -> tuple[GraphRecipe, Graph]:
+    """Return a graph that is given in Python or by the name of its file, or else the recipe's."""
+    if data is None:
+        return recipe, read_graph(recipe.data)
+    none: dict[str, Any] = dict.fromkeys(FILES)
+    if isinstance(data, Graph):
+        settings = recipe.data.model_copy(update={**none, "from_memory": True})
+        return recipe.model_copy(update={"data": settings}), _with_split(data, MEMORY, settings)
+    settings = recipe.data.model_copy(update={**none, "graph": str(data), "from_memory": False})
+    return recipe.model_copy(update={"data": settings}), read_graph(settings)
+
+
 def read_graph(settings: GraphDataSettings) -> Graph:
     """Return the graph that the settings name, with its split."""
-    graph, path = _read(settings)
+    require_files(settings.from_memory, what="a graph")
+    return _with_split(*_read(settings), settings)
+
+
+def _with_split(graph: Graph, path: Path, settings: GraphDataSettings) -> Graph:
+    """Return the graph with its own split or a random one, as the settings ask for."""
     if settings.split == "random" or (settings.split == "auto" and graph.split is None):
         return split_at_random(
             graph,

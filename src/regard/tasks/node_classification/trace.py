@@ -16,7 +16,7 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
     graph = loaded.graph
     node = graph.find(text.strip())
     loaded.model.eval()
-    with torch.no_grad(), recorded(loaded.model) as heard:
+    with torch.no_grad(), recorded(loaded.model) as outputs:
         output = loaded.model(loaded.tensors, with_weights=True)
     labels: dict[str, list[str]] = {"class": list(graph.classes)}
     arrays: list[TracedArray] = []
@@ -53,7 +53,7 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
         labels=labels,
         parts=[
             TracedArray(f"part.{name}", _axes(value), _of_node(value, node, graph.nodes))
-            for name, calls in heard.items()
+            for name, calls in outputs.items()
             for value in join_calls(calls)[:1]
         ],
     )

@@ -1,4 +1,4 @@
-"""When a node classifier is good: by validation loss, by accuracy, or by both at once."""
+"""Training a node classifier, once a seed; early stopping by loss, by accuracy, or by both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, evidence_of, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
-from regard.tasks.node_classification.data import graph_input, node_batch, read_graph
+from regard.tasks.node_classification.data import given_graph, graph_input, node_batch, read_graph
 from regard.tasks.node_classification.model import (
     GRAPH,
     METRICS,
@@ -46,7 +46,7 @@ from regard.training.progress import MetricsLog, Observer, Observers, Progress, 
 
 
 class EarlyStopping:
-    """Judges validations in their order.
+    """Decides after each validation whether the model is the best so far.
 
     By "both", training goes on while either figure gets better, and the best model is the last one
     at which loss and accuracy were both the best so far: the rule of Velickovic et al. 2018.
@@ -61,7 +61,7 @@ class EarlyStopping:
             self.value(row["loss"], row["accuracy"])
 
     def value(self, loss: float, accuracy: float) -> float:
-        """Return a number that falls when the validation gives hope; `chosen` tells the best."""
+        """Return a number that falls when a figure improves; `chosen` says if it is the best."""
         lower, higher = loss <= self._loss, accuracy >= self._accuracy
         self._loss, self._accuracy = min(loss, self._loss), max(accuracy, self._accuracy)
         if self._select != "both":
@@ -244,7 +244,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: Graph | None = None,
+    data: Graph | str | Path | None = None,
     display: Display | None = None,
 ) -> TrainedNodeClassifier:
     """Train a node classifier over its seeds, test it and write its report."""
@@ -252,7 +252,7 @@ def train(
     settings = expect(recipe, GraphRecipe)
     if not resume:
         Run.require_free(out)
-    graph = data or read_graph(settings.data)
+    settings, graph = given_graph(settings, data)
 
     def shown(seed: int) -> AbstractContextManager[Observer]:
         limits, name = limits_of(settings.training), f"{title}, seed {seed}"

@@ -11,7 +11,6 @@ from typing import Any
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
 from regard.corpora.labelled import (
-    LabelledParts,
     LabelledText,
     hold_out,
     labels_of,
@@ -19,6 +18,7 @@ from regard.corpora.labelled import (
     require_labels,
     single_example_warnings,
 )
+from regard.runs.run import require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
 
@@ -46,28 +46,35 @@ class LabelledSplits:
 
 def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     """Return the texts that the settings name."""
-    if settings.from_memory:
-        raise SettingsError(
-            "This run was trained on texts given in Python, which are in no file: give the data "
-            "again."
-        )
+    require_files(settings.from_memory, what="labelled texts")
     if settings.train is None:
         raise SettingsError("There are no labelled texts to learn from: set data.train=FILE.")
-    path = Path(settings.train)
-    texts = read_labelled(path)
-    labels = labels_of(texts, path=path)
-    warnings = single_example_warnings(texts)
-    parts = LabelledParts(texts, [])
-    if settings.valid is None:
-        parts = hold_out(texts, share=settings.hold_out, seed=settings.seed)
-    else:
-        parts = LabelledParts(texts, _others(Path(settings.valid), labels))
-    train = parts.train
+    paths = {part: Path(file) for part in PARTS if (file := getattr(settings, part)) is not None}
+    return _split({part: read_labelled(path) for part, path in paths.items()}, settings, paths)
+
+
+def _split(
+    texts: Mapping[str, list[LabelledText]],
+    settings: LabelledSettings,
+    paths: Mapping[str, Path] | None = None,
+) -> LabelledSplits:
+    """Return the parts, with validation texts held out of the training texts if there are none.
+
+    `paths` says where each part comes from, for messages.
+    """
+    origin = paths or dict.fromkeys(PARTS, MEMORY)
+    labels = labels_of(texts["train"], path=origin["train"])
+    for part in ("valid", "test"):
+        if part in texts:
+            require_labels(texts[part], labels, path=origin[part])
+    train, valid = texts["train"], texts.get("valid", [])
+    if "valid" not in texts:
+        train, valid = hold_out(train, share=settings.hold_out, seed=settings.seed)
     if settings.share < 1:  # what is held out here is what is used
         train = hold_out(train, share=settings.share, seed=settings.seed + 1).valid
-        labels_of(train, path=path)
-    test = _others(Path(settings.test), labels) if settings.test else []
-    return LabelledSplits(train, parts.valid or train, test, labels, warnings)
+        labels_of(train, path=origin["train"])
+    warnings = single_example_warnings(texts["train"])
+    return LabelledSplits(train, valid or train, texts.get("test", []), labels, warnings)
 
 
 def given_texts(
@@ -84,27 +91,16 @@ def given_texts(
     if files:
         if len(files) != len(data):
             raise SettingsError("The data has files and texts from memory: give one kind only.")
-        table = {**recipe.data.model_dump(), **files}
+        table = {**recipe.data.model_dump(), **files, "from_memory": False}
         settings = validate(table, LabelledSettings, origin="data")
         return recipe.model_copy(update={"data": settings}), read_labelled_splits(settings)
     texts = {part: _checked_texts(given, part) for part, given in data.items()}
     if "train" not in texts:
         raise SettingsError('The data has no part "train" to learn from.')
-    settings = recipe.data.model_copy(update={"from_memory": True})
-    labels = labels_of(texts["train"], path=MEMORY)
-    parts = LabelledParts(texts["train"], texts.get("valid", []))
-    if "valid" not in texts:
-        parts = hold_out(texts["train"], share=settings.hold_out, seed=settings.seed)
-    for part in ("valid", "test"):
-        require_labels(texts.get(part, []), labels, path=MEMORY)
-    splits = LabelledSplits(
-        parts.train,
-        parts.valid or parts.train,
-        texts.get("test", []),
-        labels,
-        single_example_warnings(texts["train"]),
+    settings = recipe.data.model_copy(
+        update={"from_memory": True, **dict.fromkeys(PARTS)},
     )
-    return recipe.model_copy(update={"data": settings}), splits
+    return recipe.model_copy(update={"data": settings}), _split(texts, settings)
 
 
 def _checked_texts(given: Iterable[Any], part: str) -> list[LabelledText]:
@@ -116,13 +112,9 @@ def _checked_texts(given: Iterable[Any], part: str) -> list[LabelledText]:
         sides = tuple(one) if isinstance(one, tuple | list) else ()
         if len(sides) != 2 or not all(isinstance(side, str) and side.strip() for side in sides):
             raise SettingsError(
-                f"Item {number} of the {part} data is no text with its label: {one!r:.80}"
+                f"Item {number} of the {part} data is not a text with its label: {one!r:.80}"
             )
         texts.append(LabelledText(text=sides[0], label=sides[1]))
-    return texts
-
-
-def _others(path: Path, labels: list[str]) -> list[LabelledText]:
-    texts = read_labelled(path)
-    require_labels(texts, labels, path=path)
+    if not texts:
+        raise SettingsError(f"The {part} data has no texts.")
     return texts

@@ -1,4 +1,4 @@
-"""What is asked of translations: beginnings, required and forbidden words, terminology."""
+"""Constraints on translations: prefixes, required and forbidden words, terminology."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from regard.base.errors import DataError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.corpora.lines import read_lines
-from regard.decoding.constraints.automaton import Spelling
+from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints
 
-# In this order: a URL may hold numbers, and a placeholder letters that look like a word.
+# In this order, since a URL may hold numbers, and a placeholder may hold a word.
 VERBATIM = re.compile(
     r"""
-      (?:https?|ftp)://[^\s<>"]*[^\s<>".,;:!?)\]}']      # URLs, without the full stop behind them
+      (?:https?|ftp)://[^\s<>"]*[^\s<>".,;:!?)\]}']      # URLs, without a full stop at the end
     | www\.[^\s<>"]*[^\s<>".,;:!?)\]}']
     | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                       # addresses
     | \{\{?[\w.:-]*\}?\}                                 # {name}, {0}, {{name}}
@@ -33,19 +33,19 @@ VERBATIM = re.compile(
 
 
 def verbatim_words(text: str) -> list[str]:
-    """Return placeholders, URLs, addresses and numbers, each once, in order."""
+    """Return the placeholders, URLs, addresses and numbers of a text, each once, in order."""
     return list(dict.fromkeys(VERBATIM.findall(text)))
 
 
-KEPT_SPELLINGS = 64
+MOST_AUTOMATA = 64  # that are kept for later sentences
 
 
 @dataclass(frozen=True)
 class TextConstraints:
-    """What the translation of one sentence must and must not say.
+    """What the translation of one sentence must begin with, must hold and must not hold.
 
-    The prefix is what it begins with; its last word may be unfinished, unless a space follows.
-    Required and forbidden are words or phrases, as they should or should not be written.
+    The last word of the prefix may be unfinished, unless a space follows it. Required and forbidden
+    words or phrases are matched as they are written.
     """
 
     prefix: str = ""
@@ -57,92 +57,93 @@ class TextConstraints:
 
 
 class ConstraintEncoder:
-    """Turns words into constraints in the symbols of one target vocabulary."""
+    """Turns words into constraints on the tokens of one target vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer = tokenizer
-        self._spellings: dict[tuple[str, tuple[str, ...]], Spelling] = {}
+        self._automata: dict[tuple[str, tuple[str, ...]], TokenAutomaton] = {}
 
     def encode(
         self, wanted: TextConstraints, *, copied: Sequence[str] = (), room: int = 0
     ) -> Constraints:
         """Return the constraints of one sentence.
 
-        `copied` are words that should be kept if that is possible: those that the vocabulary cannot
-        write, and those beyond `room` symbols, are left out.
+        `copied` are words that are required if possible: those that the vocabulary cannot write,
+        and those beyond `room` tokens, are left out.
         """
         prefix, opening = self._prefix(wanted.prefix)
         required = [self._phrase(word) for word in wanted.required]
         room -= len(prefix) + sum(map(len, required))
         for word in copied:
-            ids = self._symbols(word)
+            ids = self._tokens(word)
             if ids is not None and len(ids) <= room:
                 required.append(ids)
                 room -= len(ids)
-        spelled = bool(opening or wanted.forbidden or required)
+        needs_automaton = bool(opening or wanted.forbidden or required)
         return Constraints(
             prefix=prefix,
             required=tuple(dict.fromkeys(required)),
-            spelling=self._spelling(opening, wanted.forbidden) if spelled else None,
+            automaton=self._automaton(opening, wanted.forbidden) if needs_automaton else None,
         )
 
     def _prefix(self, text: str) -> tuple[tuple[int, ...], str]:
-        """Return the symbols of the finished words, and the whole text if a word is unfinished.
+        """Return the tokens of the finished words, and the whole text if a word is unfinished.
 
-        The unfinished word is only spelled, so that the search may cut it into symbols as it likes.
+        An unfinished word is left to the automaton, so that it can be split into any tokens.
         """
         text = text.lstrip()
         whole, space, _ = text.rpartition(" ")
         finished = text.rstrip() if text != text.rstrip() else whole.rstrip() if space else ""
-        ids = self._symbols(finished) if finished else ()
+        ids = self._tokens(finished) if finished else ()
         if ids is None:
             raise SettingsError(
-                f"The prefix {finished!r} cannot be written: the vocabulary has no symbols for it."
+                f"The prefix {finished!r} cannot be written: the vocabulary has no tokens for it."
             )
         return ids, text.rstrip() if finished != text.rstrip() else ""
 
     def _phrase(self, word: str) -> tuple[int, ...]:
-        ids = self._symbols(word.strip())
+        ids = self._tokens(word.strip())
         if not ids:
             raise SettingsError(
-                f"The required word {word!r} cannot be written: the vocabulary has no symbols for "
+                f"The required word {word!r} cannot be written: the vocabulary has no tokens for "
                 "it."
             )
         return ids
 
-    def _symbols(self, text: str) -> tuple[int, ...] | None:
-        """Return the symbols of a text, or None if they would not say just that."""
+    def _tokens(self, text: str) -> tuple[int, ...] | None:
+        """Return the tokens of a text, or None if they do not decode to the same text."""
         ids = tuple(self.tokenizer.encode(text))
         return None if UNKNOWN in ids or self.tokenizer.decode(ids) != text else ids
 
-    def _spelling(self, opening: str, forbidden: tuple[str, ...]) -> Spelling:
-        """Return the automaton of what may be spelled; the same one for the same wishes."""
+    def _automaton(self, opening: str, forbidden: tuple[str, ...]) -> TokenAutomaton:
+        """Return the automaton of the allowed texts; the same one for the same constraints."""
         key = (opening, forbidden)
-        if key not in self._spellings:
-            if len(self._spellings) >= KEPT_SPELLINGS:
-                self._spellings.clear()
-            self._spellings[key] = Spelling(self._surfaces, opening=opening, forbidden=forbidden)
-        return self._spellings[key]
+        if key not in self._automata:
+            if len(self._automata) >= MOST_AUTOMATA:
+                self._automata.clear()
+            found = TokenAutomaton(self._surfaces, opening=opening, forbidden=forbidden)
+            self._automata[key] = found
+        return self._automata[key]
 
     @cached_property
     def _surfaces(self) -> list[str]:
-        """What each symbol adds to a text: what it looks like behind another symbol."""
+        """The text that each token adds when it follows another token."""
         decode, ordinary = self.tokenizer.decode, range(len(SPECIALS), self.tokenizer.size)
-        letters = (number for number in ordinary if decode([number]).strip().isalnum())
-        first = next(letters, UNKNOWN)
+        words = (number for number in ordinary if decode([number]).strip().isalnum())
+        first = next(words, UNKNOWN)
         before = len(decode([first]))
         unknown = decode([first, UNKNOWN])[before:]
         return ["", unknown, "", "", *(decode([first, number])[before:] for number in ordinary)]
 
 
-TERMS = "a source term, a tab and its translation a line"
+TERMS = "a source term, a tab and its translation on each line"
 
 
-class Terminology:
-    """Turns what is asked of all translations into what is asked of the one of a sentence.
+class TranslationConstraints:
+    """Constraints on all translations, from which those of each sentence follow.
 
-    `terms` are source terms and their translations: where the one stands in a sentence, the other
-    must stand in its translation.
+    `terms` are source terms and their translations: if the one occurs in a sentence, the other must
+    occur in its translation.
     """
 
     def __init__(
@@ -159,8 +160,8 @@ class Terminology:
     def __bool__(self) -> bool:
         return bool(self._always or self._terms)
 
-    def of(self, text: str) -> TextConstraints:
-        """Return what is asked of the translation of this sentence."""
+    def for_sentence(self, text: str) -> TextConstraints:
+        """Return the constraints on the translation of this sentence."""
         if not self._terms:
             return self._always
         found = dict.fromkeys(self._terms[m[0].lower()] for m in self._pattern.finditer(text))
@@ -168,7 +169,7 @@ class Terminology:
         return TextConstraints(self._always.prefix, tuple(required), self._always.forbidden)
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values that tell these wishes from others."""
+        """Return plain values that identify these constraints."""
         always = self._always
         return {
             "prefix": always.prefix,
@@ -179,7 +180,7 @@ class Terminology:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """Whole words; of terms that begin alike the longest is found."""
+        """Whole words; of terms that begin alike, the longest matches."""
         longest_first = sorted(self._terms, key=len, reverse=True)
         return re.compile(
             rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE

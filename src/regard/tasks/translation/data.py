@@ -15,7 +15,7 @@ from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
 from regard.corpora.parallel import SentencePair, read_pairs
-from regard.runs.run import Run
+from regard.runs.run import Run, require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.translation.settings import (
     DataSettings,
@@ -46,7 +46,7 @@ class Splits:
 
 def read_splits(settings: DataSettings) -> Splits:
     """Return the pairs that the settings name."""
-    _require_files(settings)
+    require_files(settings.from_memory, what="sentence pairs")
     if not settings.train:
         return grammar_splits(settings.grammar)
     train = _read(settings.train, max_words=settings.max_words)
@@ -82,13 +82,14 @@ def given_splits(
         return recipe, read_splits(recipe.data)
     if not isinstance(data, Mapping):
         data = {"train": data}
+    data = {part: (it,) if isinstance(it, str | Path) else it for part, it in data.items()}
     for part in data:
         require_known(part, PARTS, what="part of the data")
     if "train" not in data:
         raise SettingsError('The data has no part "train" to learn from.')
     files = {part: tuple(map(str, given)) for part, given in data.items() if _are_files(given)}
     if len(files) == len(data):
-        table = {**recipe.data.model_dump(), **files}
+        table = {**recipe.data.model_dump(), **files, "from_memory": False}
         settings = validate(table, DataSettings, origin="data")
         recipe = recipe.model_copy(update={"data": settings})
         return recipe, read_splits(settings)
@@ -96,8 +97,11 @@ def given_splits(
         raise SettingsError(
             f"The data has files ({', '.join(files)}) and pairs from memory: give one kind only."
         )
-    pairs = {part: _checked_pairs(given, part) for part, given in data.items()}
-    settings = recipe.data.model_copy(update={"from_memory": True})
+    longest = recipe.data.max_words
+    pairs = {part: _checked_pairs(given, part, longest) for part, given in data.items()}
+    settings = recipe.data.model_copy(
+        update={"from_memory": True, "train": (), "valid": (), "test": ()}
+    )
     recipe = recipe.model_copy(update={"data": settings})
     if "valid" in pairs:
         return recipe, Splits(pairs["train"], pairs["valid"], pairs.get("test", []))
@@ -106,44 +110,45 @@ def given_splits(
 
 
 def _are_files(given: Any) -> bool:
-    """Return whether these are one or two names of files, rather than pairs."""
-    return isinstance(given, Sequence) and all(isinstance(one, str | Path) for one in given)
+    """Return whether these are names of files, rather than pairs."""
+    if not isinstance(given, Sequence) or not given:
+        return False
+    return all(isinstance(one, str | Path) for one in given)
 
 
-def _checked_pairs(given: Iterable[Any], part: str) -> list[SentencePair]:
+def _checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
     """Return pairs of any kind as sentence pairs, or say which is none."""
     pairs = []
     for number, one in enumerate(given, start=1):
-        if isinstance(one, SentencePair):
-            pairs.append(one)
-            continue
-        sides = tuple(one) if isinstance(one, tuple | list) else ()
-        if len(sides) != 2 or not all(isinstance(side, str) and side.strip() for side in sides):
+        sides: Any = (one.source, one.target) if isinstance(one, SentencePair) else one
+        if not isinstance(sides, tuple | list) or len(sides) != 2 or not all(map(_is_text, sides)):
             raise SettingsError(
-                f"Item {number} of the {part} data is no pair of two texts: {one!r:.80}"
+                f"Item {number} of the {part} data is not a pair of two texts: {one!r:.80}"
             )
-        pairs.append(SentencePair(*sides))
+        words = max(len(side.split()) for side in sides)
+        if words > max_words:
+            raise SettingsError(
+                f"Item {number} of the {part} data has {words} words, more than data.max_words "
+                f"({max_words}): split it, or raise the limit."
+            )
+        pairs.append(one if isinstance(one, SentencePair) else SentencePair(*sides))
     if not pairs:
         raise SettingsError(f"The {part} data has no pairs.")
     return pairs
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def read_valid(settings: DataSettings) -> list[SentencePair]:
-    """Return the validation pairs alone, without a look at the others where that can be."""
-    _require_files(settings)
+    """Return the validation pairs alone, without reading the others where that is possible."""
+    require_files(settings.from_memory, what="sentence pairs")
     if not settings.train:
         return _generated(settings.grammar, "valid")
     if settings.valid:
         return _read(settings.valid, max_words=settings.max_words)
     return read_splits(settings).valid
-
-
-def _require_files(settings: DataSettings) -> None:
-    if settings.from_memory:
-        raise SettingsError(
-            "This run was trained on pairs given in Python, which are in no file: give the data "
-            "again."
-        )
 
 
 def grammar_splits(settings: GrammarSettings) -> Splits:

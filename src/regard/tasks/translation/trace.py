@@ -34,19 +34,19 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
     )
     model: Any = loaded.model
     model.eval()
-    with torch.no_grad(), recorded(model) as heard:
+    with torch.no_grad(), recorded(model) as outputs:
         encoded = model.encode(source, mask)
         tokens, steps, states = _write_greedily(model, encoded, limit=int(limits[0]))
-    scores = _scores(heard)
+    scores = _scores(outputs)
     written = loaded.target_tokenizer.pieces([token for token in tokens if token != END])
     given = {
-        "embedding": _heard(heard, "encoder.embedding"),
+        "embedding": _output_of(outputs, "encoder.embedding"),
         "encoder_state": encoded.memory[0],
-        "target_embedding": _heard(heard, "decoder.embedding"),
+        "target_embedding": _output_of(outputs, "decoder.embedding"),
         "decoder_state": torch.stack(states) if states else None,
         "score": scores,
         "weight": _stacked([step.weights for step in steps]),
-        "context": _heard(heard, "decoder.lookup.context"),
+        "context": _output_of(outputs, "decoder.lookup.context"),
         "probability": torch.cat([torch.softmax(step.logits, dim=-1) for step in steps]),
     }
     heads = scores is not None and scores.dim() == 3
@@ -68,7 +68,7 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
             "target": [*written, END_MARK] if ended else written,
             "vocab": _names(loaded),
         },
-        parts=traced_parts(heard),
+        parts=traced_parts(outputs),
     )
 
 
@@ -115,13 +115,13 @@ def _names(loaded: LoadedTranslator) -> list[str]:
     return [*SPECIALS, *tokenizer.pieces(list(range(len(SPECIALS), tokenizer.size)))]
 
 
-def _heard(heard: Mapping[str, list[Tensor]], name: str) -> Tensor | None:
-    return join_calls(heard[name])[0][0] if name in heard else None
+def _output_of(outputs: Mapping[str, list[Tensor]], name: str) -> Tensor | None:
+    return join_calls(outputs[name])[0][0] if name in outputs else None
 
 
-def _scores(heard: Mapping[str, list[Tensor]]) -> Tensor | None:
+def _scores(outputs: Mapping[str, list[Tensor]]) -> Tensor | None:
     """Return the scores of every step as [target, source], or as [target, heads, source]."""
-    calls = heard.get("decoder.lookup.score")
+    calls = outputs.get("decoder.lookup.score")
     if calls is None:
         return None
     steps = torch.cat(calls, dim=-2)[0]  # [*heads, target, source]

@@ -346,8 +346,9 @@ def _trained(
 
 
 def _warnings(settings: TranslationRecipe, splits: Splits) -> list[str]:
-    """Return what looks wrong with users' data; the built-in corpus needs no looking at."""
-    found = corpus_warnings(splits.train, splits.valid) if settings.data.train else []
+    """Return what looks wrong with the data of a user; the built-in corpus needs no check."""
+    theirs = settings.data.train or settings.data.from_memory
+    found = corpus_warnings(splits.train, splits.valid) if theirs else []
     tokenizer = settings.tokenizer
     if tokenizer.size is not None and tokenizer.kind != "character":
         found.append(vocabulary_warning(splits.train, size=tokenizer.size, shared=tokenizer.shared))
