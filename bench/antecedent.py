@@ -2,12 +2,12 @@
 
     python bench/antecedent.py [--steps 2500] [--runs runs/bench/antecedent] [--test-only]
 
-Trains a small Transformer on sentences of the grammar, half of them with a pronoun whose noun only
-the adjective tells ("... because it was too tired / too wide"). Nothing but the German translation
-(er, sie or es) teaches it the noun. On validation sentences the encoder head is chosen whose most
-attended word from the pronoun is most often the gold antecedent; the share on test sentences goes
-to results/antecedent.json, with what guessing would give. A stopped training is continued, or
-with --test-only taken as it is.
+Trains a small Transformer on sentences of the grammar. In half of them only the adjective tells
+which noun a pronoun stands for ("... because it was too tired / too wide"), and the model learns it
+only from the German translation (er, sie or es). The encoder head is chosen on validation data:
+the one whose most attended word from the pronoun is most often the gold antecedent. Its share on
+test sentences is written to results/antecedent.json, together with that of guessing. An interrupted
+training is continued; with --test-only it is used as it is.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ KINDS = {
 def main() -> None:
     """Measure every kind at every length, write the result and draw it."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=3, help="the fastest of these counts")
+    options.add_argument(
+        "--rounds", type=int, default=3, help="rounds, of which the fastest counts"
+    )
     given = options.parse_args()
     torch.set_num_threads(1)
     seconds: dict[str, dict[int, float]] = {kind: {} for kind in KINDS}
@@ -110,7 +112,7 @@ def measured(kind: str, length: int) -> float:
 
 
 def kept_bytes(kind: str, length: int) -> int:
-    """Return the bytes that the backward pass needs, the layer's weights left out."""
+    """Return the bytes kept for the backward pass, without the weights of the layer."""
     layer, inputs = layer_of(kind), torch.randn(1, length, WIDTH)
     weights = {each.untyped_storage().data_ptr() for each in layer.parameters()}
     storages: dict[int, int] = {}

@@ -71,7 +71,7 @@ def peak_mib(run: Path, source: Path, out: Path) -> float:
 
 
 def killed_and_resumed(run: Path, source: Path, out: Path, *, after: int) -> int:
-    """Kill a translation when `after` lines are on record, run it again; return the lines kept."""
+    """Kill a translation after some recorded lines and run it again; return the lines kept."""
     journal = out.with_name(f".{out.name}.part.json")
     process = subprocess.Popen(
         command(run, source, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -122,7 +122,7 @@ def train(
     parts: dict[str, list[str]],
     changes: list[str],
 ) -> TrainedTranslator:
-    """Train one model for these minutes, or continue where it was stopped."""
+    """Train one model for some minutes, or continue an interrupted training."""
     overrides = [*COMMON, *OWN[name], f"training.minutes={minutes}", *changes]
     recipe = expect(find_recipe(RECIPES[name], overrides=overrides), TranslationRecipe)
     run = finish_or_start(folder / name, recipe)

@@ -288,7 +288,7 @@ def alternate(
         seconds = dict.fromkeys(contestants, 0.0)
         passes = dict.fromkeys(contestants, 0)
         while least := [name for name in contestants if seconds[name] < TURN_SECONDS]:
-            for name in least:  # pass by pass, so that all meet the same load of the machine
+            for name in least:  # pass by pass, so that changes of load affect all
                 seconds[name] += len(lines) / speed(contestants[name], lines)
                 passes[name] += 1
         for name in contestants:

@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def train(name: str, folder: Path, minutes: float) -> TrainedTranslator:
-    """Train one model for these minutes, or continue where it was stopped."""
+    """Train one model for some minutes, or continue an interrupted training."""
     recipe = expect(
         find_recipe(RECIPES[name], overrides=[f"training.minutes={minutes}"]), TranslationRecipe
     )

@@ -2,8 +2,8 @@
 
     python bench/pretrain_memory.py [--small 10] [--large 1000]
 
-A character model is trained for some updates on texts of two sizes, made of made-up words;
-each training is `regard train gpt-nano` in a process of its own, which reads, encodes and learns.
+A character model is trained for some updates on texts of this many megabytes of made-up words. Each
+training is `regard train gpt-nano` in a process of its own, which reads, encodes and learns.
 Both validate on the same short text. Writes results/pretrain-memory.json.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def write_text(path: Path, size: int, *, seed: int) -> None:
-    """Write lines of made-up words, at least `size` bytes of them."""
+    """Write lines of made-up words, at least this many bytes."""
     random = Random(seed)
     words = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("a", "o", "el", "un")]
     lines = [" ".join(random.choices(words, k=random.randint(3, 12))) for _ in range(LINES)]

@@ -6,10 +6,10 @@ PYTHON is the interpreter of an environment that holds the peer: OpenNMT-py 3.5.
 `--no-deps` (empty modules can stand in for spacy, fasttext and ahocorasick), and eole 0.6.4 with
 aiohttp. All train the same model on the same pieces of Multi30k: a bidirectional LSTM of 512, the
 bilinear ("general") score, input feeding, dropout 0.1, clipping at 1, Adam, batches of at most
-2,048 tokens a side. Each is a process that is stopped by a signal while the others have their
-turn; a turn is a few updates, so that all meet the same load of the machine. The update that a
-stop falls into does not count. The figure of each is the median over the rounds. `luong` without
-input feeding is apart. The peers run as they are shipped, and again with our allocator settings.
+2,048 tokens per side. Each is a process that is stopped by a signal while the others have their
+turn. A turn is a few updates, so that changes of load affect all; the update during which a process
+is stopped does not count. Figures are medians over the rounds. `luong` without input feeding is
+listed separately. The peers run as they are shipped, and again with our allocator settings.
 Writes results/recurrent-speed.json.
 """
 

@@ -1,13 +1,12 @@
-"""The server under load: batched requests against one at a time, and minutes of overload.
+"""The server under load: batches compared with one request at a time, and minutes of overload.
 
     python bench/serving.py RUN [--seconds 10] [--rounds 3] [--overload-minutes 10]
 
-RUN is a trained Transformer-tiny; the sentences are those of its test part. Two servers in
-processes of their own, one that batches requests and one that does not, are asked over loopback
-by 1, 8 and 64 clients in turn; each round asks both, so that they meet the same load of the
-machine. Then a server with a short queue is asked by far more clients than it can serve, while its
-memory is watched. Every answer is compared with the offline translation.
-Writes results/serving.json.
+RUN is a trained Transformer-tiny; the sentences are those of its test set. Two servers in processes
+of their own, one with batching and one without, get requests over loopback from 1, 8 and 64 clients
+in turn; each round measures both, so that both see the same state of the machine. Then a server
+with a short queue gets requests from far more clients than it can serve, while its memory is
+measured. Every answer is compared with the offline translation. Writes results/serving.json.
 """
 
 from __future__ import annotations

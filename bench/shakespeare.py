@@ -142,7 +142,7 @@ def seconds_of(trained: TrainedLanguageModel) -> float:
 
 
 def race(given: argparse.Namespace) -> dict[str, float]:
-    """Return the speed of an update relative to that of `transformers`, in turns."""
+    """Return the time of an update compared with `transformers`, measured in turns."""
     times: dict[str, list[float]] = {"own": [], "theirs": [], "bare": []}
     environment = os.environ | {"OMP_NUM_THREADS": str(given.threads)}
     with tempfile.TemporaryDirectory() as name:

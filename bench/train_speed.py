@@ -1,9 +1,10 @@
 """Training speed of Transformers compared with eole, MarianMT and torch.nn.Transformer.
 
-    python bench/train_speed.py --eole PYTHON --hugging-face PYTHON [--rounds 3] [--batches 20]
+    python bench/train_speed.py [--eole PYTHON] [--hugging-face PYTHON] [--rounds 3] [--batches 20]
 
-PYTHON is the interpreter of an environment that holds the peer: eole 0.6.4 with aiohttp, and
-transformers (which also serves torch.nn.Transformer). All train the same model on the same pieces
+PYTHON is the interpreter of an environment that holds the peer. Without --eole, an environment
+with eole 0.6.4 is made in runs/bench/peers; without --hugging-face, transformers is that of this
+environment (it also serves torch.nn.Transformer). All train the same model on the same pieces
 of Multi30k (lower-cased, tokenised; a shared SentencePiece vocabulary of 8,000), with the same
 dropout on embeddings, attention, activations and sublayers, clipping at 1, Adam, 4,096 tokens a
 side and batch, made inside the timed loop; eole's layers have their norms first, the others last.
@@ -34,6 +35,7 @@ from pathlib import Path
 import torch
 
 from contestants.allocator import ALLOCATOR
+from contestants.environment import peer_python
 from contestants.pieces import read_pairs, write_pieces, write_vocabulary
 from contestants.protocol import ANSWER, SIZES, VOCABULARY
 from regard.base.shapes import Tensor
@@ -60,7 +62,7 @@ class Contestant:
     megabytes: float = 0.0
 
     def run(self, batches: int) -> float:
-        """Let it make updates; return its target tokens a second."""
+        """Make this many updates; return the target tokens per second."""
         if self.process.stdin is None or self.process.stdout is None:
             raise SystemExit(f"{self.name} has no pipes")
         self.process.stdin.write(f"go {batches}\n")
@@ -82,7 +84,7 @@ def main() -> None:
     """Prepare the data once, let everyone train in turn, and write the result file."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--eole", type=Path, help="the Python that has eole")
-    options.add_argument("--hugging-face", type=Path, help="the Python that has transformers")
+    options.add_argument("--hugging-face", default=sys.executable, metavar="PYTHON")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--batches", type=int, default=20, help="of tiny a round; a fifth of base")
     options.add_argument("--threads", type=int, default=2)
@@ -90,6 +92,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=DATA / "multi30k" / "tok")
     options.add_argument("--work", type=Path, default=Path("runs/bench/train-speed"))
     given = options.parse_args()
+    given.eole = given.eole or peer_python("eole")
     prepare(given.data, given.work)
     report({size: measure(size, given) for size in given.sizes}, given)
 
@@ -125,13 +128,12 @@ def measure(size: str, given: argparse.Namespace) -> list[Contestant]:
 
 
 def start_all(size: str, given: argparse.Namespace) -> list[Contestant]:
-    """Start a process for each contestant that there is an environment for."""
-    scripts: dict[str, list[str]] = {}
-    if given.eole:
-        scripts["eole"] = [str(given.eole), "eole_trainer.py"]
-    if given.hugging_face:
-        scripts["marian"] = [str(given.hugging_face), "plain_loop.py", "marian"]
-        scripts["torch"] = [str(given.hugging_face), "plain_loop.py", "torch"]
+    """Start a process for each contestant."""
+    scripts = {
+        "eole": [str(given.eole), "eole_trainer.py"],
+        "marian": [str(given.hugging_face), "plain_loop.py", "marian"],
+        "torch": [str(given.hugging_face), "plain_loop.py", "torch"],
+    }
     found = [start("regard", [sys.executable, "own.py"], size, given, {})]
     for name, script in scripts.items():
         found.append(start(name, script, size, given, {}))
@@ -232,13 +234,11 @@ def report(found: dict[str, list[Contestant]], given: argparse.Namespace) -> Non
         if same:
             figures[f"{size}_ratio_same_allocator"] = round(own / max(same.values()), 3)
     print(json.dumps(figures, indent=1))
-    if not given.eole or not given.hugging_face or set(given.sizes) != set(SIZES):
-        print("a peer or a size is missing: nothing was written")
+    if set(given.sizes) != set(SIZES):
+        print("a size is missing: nothing was written")
         return
-    command = (
-        "python bench/train_speed.py --eole PYTHON --hugging-face PYTHON "
-        f"--rounds {given.rounds} --batches {given.batches} --threads {given.threads}"
-    )
+    command = f"python bench/train_speed.py --rounds {given.rounds} --batches {given.batches}"
+    command += f" --threads {given.threads}"
     rounds = {
         size: {one.name: [round(speed) for speed in one.speeds] for one in contestants}
         for size, contestants in found.items()
