@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.corpora.pharaoh import read_alignments, read_gold
+from regard.corpora.parallel import read_alignments, read_gold
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
 from regard.scoring.alignment import alignment_error_rate

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.batching.stream import StreamBatch
+from regard.batching.texts import StreamBatch
 from regard.models.language_model import LanguageModel
 
 EPSILON = 1e-5

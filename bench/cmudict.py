@@ -22,7 +22,7 @@ from rich.console import Console
 from regard.corpora.parallel import SentencePair
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
-from regard.scoring.error_rate import sequence_error_rate, token_error_rate
+from regard.scoring.measures import sequence_error_rate, token_error_rate
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.translation.data import Splits

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from regard.decoding.continuation import Choice, continuation
+from regard.decoding.sampling import Choice, continuation
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe

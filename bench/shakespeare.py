@@ -34,7 +34,7 @@ from torch.testing import assert_close
 from bare_gpt import bare_gradient
 from regard.batching.batch import split_rows
 from regard.batching.order import BatchPosition
-from regard.batching.stream import StreamBatch, WindowOrder, iterate_stream
+from regard.batching.texts import StreamBatch, WindowOrder, iterate_stream
 from regard.compute.device import keep_memory
 from regard.models.inspection import parameter_count
 from regard.models.language_model import build_language_model

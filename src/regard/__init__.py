@@ -19,8 +19,6 @@ forecast(file or numbers)                   a series and its forecast
 corpus()                                    the built-in sentence pairs
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

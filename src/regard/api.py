@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from regard.corpora.parallel import SentencePair
     from regard.runs.display import Display
     from regard.scoring.bleu import Band
-    from regard.scoring.score import Score
+    from regard.scoring.measures import Score
     from regard.studies.compare import Comparison
     from regard.tasks.forecasting.model import TrainedForecaster
 
@@ -184,7 +184,7 @@ def score_alignments(
 
     `gold_first` is the number of the first word in the gold file, 0 or 1.
     """
-    from regard.corpora.pharaoh import read_alignments, read_gold
+    from regard.corpora.parallel import read_alignments, read_gold
     from regard.scoring.alignment import alignment_error_rate, symmetrise_all
 
     found = [frozenset(links) for links in read_alignments(Path(system))]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention.pooling import POOLINGS, LecturePooling, Pooling, SoftmaxPooling
+from regard.attention.lookup import POOLINGS, LecturePooling, Pooling, SoftmaxPooling
 
 
 def test_the_registry_and_the_parameters_of_the_lectures() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
-from regard.batching.stream import AnswerIds, answer_ids, collate_answers
+from regard.batching.texts import AnswerIds, answer_ids, collate_answers
 
 IDS = st.lists(st.integers(1, 9), min_size=1, max_size=9)
 

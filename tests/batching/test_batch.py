@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import Example, collate, encode_pairs
 from regard.corpora.parallel import SentencePair
-from regard.text.character import CharacterTokenizer
+from regard.text.words import CharacterTokenizer
 
 IDS = st.lists(st.integers(min_value=4, max_value=90), max_size=9).map(tuple)
 PAIRS = st.lists(st.tuples(IDS, IDS), min_size=1, max_size=6)

@@ -28,7 +28,7 @@ from regard.batching.order import (
     iterate,
     iterate_rows,
 )
-from regard.batching.stream import WindowOrder, iterate_stream
+from regard.batching.texts import WindowOrder, iterate_stream
 from regard.batching.windows import WindowBatch, iterate_windows
 from regard.corpora.running_text import TokenFile
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.batching.batch import split_rows
-from regard.batching.stream import StreamBatch
+from regard.batching.texts import StreamBatch
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.base.errors import RunError
 from regard.batching.order import BatchPosition
-from regard.batching.stream import WindowOrder, all_windows, iterate_stream, permuted
+from regard.batching.texts import WindowOrder, all_windows, iterate_stream, permuted
 from regard.corpora.running_text import TokenFile, write_tokens
 
 

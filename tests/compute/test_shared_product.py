@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.compute.shared_product import shared, shared_product, weighted_sum
+from regard.compute.linear import shared, shared_product, weighted_sum
 
 
 def loop(start: Tensor, matrix: Tensor, steps: int) -> Tensor:

@@ -9,7 +9,7 @@ from jaxtyping import config
 
 from regard.base.errors import RegardError, RunError, SettingsError
 from regard.corpora.grammar import PAIRS, generate, write_corpus
-from regard.corpora.pharaoh import format_alignment, read_alignments
+from regard.corpora.parallel import format_alignment, read_alignments
 
 
 @pytest.fixture(autouse=True)

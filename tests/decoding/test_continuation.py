@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.base.results import Step
-from regard.decoding.continuation import Choice, ContinuationModel, Drawn, continuation
+from regard.decoding.sampling import Choice, ContinuationModel, Drawn, continuation
 
 VOCAB = 11
 

@@ -22,10 +22,9 @@ from regard.exchange.ctranslate2 import (
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.settings.models import RecurrentSettings, TransformerSettings
-from regard.text.character import CharacterTokenizer
 from regard.text.tokenizers import train_tokenizer
 from regard.text.vocabulary import Vocabulary
-from regard.text.word import WordTokenizer
+from regard.text.words import CharacterTokenizer, WordTokenizer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -9,7 +9,7 @@ from regard.base.errors import RegardError
 from regard.pictures.curves import draw_interval_curves, interval_curves_svg, write_interval_curves
 from regard.scoring.bleu import Band
 from regard.scoring.bootstrap import BandWithInterval, Interval
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 
 def band(low: int, value: float | None) -> BandWithInterval:

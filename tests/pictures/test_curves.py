@@ -14,7 +14,7 @@ from regard.pictures.curves import (
     length_curves_svg,
 )
 from regard.scoring.bleu import Band
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 
 def band(low: int, value: float | None) -> Band:

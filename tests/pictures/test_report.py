@@ -29,7 +29,7 @@ from regard.pictures.report import (
     write_page,
 )
 from regard.scoring.bleu import Band
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 ATTACK = "</title></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 EMPTY = {"meta", "img", "br", "link", "input"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RunError
-from regard.runs.history import histories_of
+from regard.runs.report import histories_of
 from regard.runs.run import Run
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import RegardError
-from regard.scoring.error_rate import edit_distance, sequence_error_rate, token_error_rate
+from regard.scoring.measures import edit_distance, sequence_error_rate, token_error_rate
 
 WORDS = st.text(alphabet="abc", max_size=6)
 

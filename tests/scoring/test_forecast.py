@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from regard.scoring.forecast import score_forecast
+from regard.scoring.measures import score_forecast
 
 
 def test_errors_are_compared_with_those_of_the_last_value() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 
 def test_a_score_shows_its_signature_and_stays_text() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
-from regard.text.character import CharacterTokenizer
+from regard.text.words import CharacterTokenizer
 
 
 @settings(deadline=None, max_examples=100)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.special_tokens import BEGIN, END, UNKNOWN
-from regard.text.word import WordTokenizer, split
+from regard.text.words import WordTokenizer, split
 
 
 @pytest.mark.parametrize(

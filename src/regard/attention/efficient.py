@@ -1,7 +1,5 @@
 """Attention whose cost grows only linearly with the length: to a window, or by a kernel."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

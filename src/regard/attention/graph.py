@@ -5,8 +5,6 @@ of their own, because all pairs of a graph would not fit into memory. Adding one
 here and one line in `EDGE_SCORES`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -14,15 +12,7 @@ from typing import ClassVar, TypeAlias
 import torch
 from torch import nn
 
-from regard.attention.edges import (
-    Edges,
-    additive_scores,
-    attend_edges,
-    dot_scores,
-    drop,
-    dynamic_scores,
-    neighbour_sum,
-)
+from regard.attention import edges as edge_kernels
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
 
@@ -31,7 +21,7 @@ from regard.base.shapes import Float, Int, Tensor
 class SparseFeatures:
     """The entries of a feature matrix that are not zero: edges from columns to rows."""
 
-    entries: Edges
+    entries: edge_kernels.Edges
     values: Float[Tensor, "entries"]
 
     @property
@@ -48,7 +38,7 @@ class GraphInput:
     """What a model of a graph reads: features, edges, and the type of each edge."""
 
     features: Features
-    edges: Edges
+    edges: edge_kernels.Edges
     edge_types: Int[Tensor, "edges"]
 
 
@@ -68,7 +58,9 @@ class NodeLinear(nn.Module):
         """Return the mapped features."""
         if isinstance(features, SparseFeatures):
             table = self.weight[:, None, :]  # [features, 1, output_dim]
-            mapped = neighbour_sum(features.values[None], table, edges=features.entries).squeeze(1)
+            mapped = edge_kernels.neighbour_sum(
+                features.values[None], table, edges=features.entries
+            ).squeeze(1)
         else:
             mapped = features @ self.weight
         return mapped if self.bias is None else mapped + self.bias
@@ -79,8 +71,8 @@ def drop_features(features: Features, dropout: float) -> Features:
     if dropout == 0.0:
         return features
     if isinstance(features, SparseFeatures):
-        return SparseFeatures(features.entries, drop(features.values, dropout))
-    return drop(features, dropout)
+        return SparseFeatures(features.entries, edge_kernels.drop(features.values, dropout))
+    return edge_kernels.drop(features, dropout)
 
 
 def dense(features: Features) -> Float[Tensor, "nodes features"]:
@@ -113,7 +105,7 @@ class EdgeScore(nn.Module):
         self,
         queries: Float[Tensor, "nodes heads head_dim"],
         keys: Float[Tensor, "nodes heads head_dim"],
-        edges: Edges,
+        edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return one number for each head and each edge from j (key) to i (query)."""
         raise TypeError(f"{type(self).__name__} gives no formula for its score")
@@ -138,12 +130,12 @@ class AdditiveEdgeScore(EdgeScore):
         self,
         queries: Float[Tensor, "nodes heads head_dim"],
         keys: Float[Tensor, "nodes heads head_dim"],
-        edges: Edges,
+        edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return LeakyReLU(a_1^T W h_i + a_2^T W h_j + b)."""
         target_term = _read_out(queries, self.target_readout) + self.bias
         source_term = _read_out(keys, self.source_readout)
-        return additive_scores(target_term, source_term, edges=edges, slope=SLOPE)
+        return edge_kernels.additive_scores(target_term, source_term, edges=edges, slope=SLOPE)
 
 
 def _read_out(
@@ -173,10 +165,10 @@ class DynamicEdgeScore(EdgeScore):
         self,
         queries: Float[Tensor, "nodes heads head_dim"],
         keys: Float[Tensor, "nodes heads head_dim"],
-        edges: Edges,
+        edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return a^T LeakyReLU(W_1 h_i + W_2 h_j)."""
-        return dynamic_scores(queries, keys, self.readout, edges=edges, slope=SLOPE)
+        return edge_kernels.dynamic_scores(queries, keys, self.readout, edges=edges, slope=SLOPE)
 
 
 class ScaledDotEdgeScore(EdgeScore):
@@ -193,10 +185,10 @@ class ScaledDotEdgeScore(EdgeScore):
         self,
         queries: Float[Tensor, "nodes heads head_dim"],
         keys: Float[Tensor, "nodes heads head_dim"],
-        edges: Edges,
+        edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return q_i^T k_j / sqrt(d)."""
-        return dot_scores(queries * self.scale, keys, edges=edges)
+        return edge_kernels.dot_scores(queries * self.scale, keys, edges=edges)
 
 
 EDGE_SCORES: dict[str, type[EdgeScore]] = {
@@ -238,7 +230,9 @@ class GraphAttention(nn.Module):
         self.residual = NodeLinear(input_dim, output_dim, bias=False) if residual else None
         self.bias = nn.Parameter(torch.zeros(output_dim))
 
-    def forward(self, features: Features, edges: Edges, *, with_weights: bool = False) -> Attended:
+    def forward(
+        self, features: Features, edges: edge_kernels.Edges, *, with_weights: bool = False
+    ) -> Attended:
         """Return the context of each node and, on request, alpha as [edges, heads]."""
         dropout = self.feature_dropout if self.training else 0.0
         features = drop_features(features, dropout)
@@ -246,9 +240,9 @@ class GraphAttention(nn.Module):
         # With fewer than three projections, some of queries, keys and values are the same tensor.
         queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
         scores = self.score(queries, keys, edges)
-        context, weights = attend_edges(
+        context, weights = edge_kernels.attend_edges(
             scores,
-            drop(values, dropout),
+            edge_kernels.drop(values, dropout),
             edges=edges,
             dropout=self.attention_dropout if self.training else 0.0,
         )

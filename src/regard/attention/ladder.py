@@ -10,8 +10,6 @@
 Every rung reads the items up to t and returns h_t, with the weights of the items behind it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The kernel is chosen by the shape at hand; weights are made only on request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -12,13 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.efficient import (
-    LinearState,
-    causal_linear_attention,
-    explicit_linear_attention,
-    linear_attention,
-    local_attention,
-)
+from regard.attention import efficient
 from regard.attention.masks import Visibility
 from regard.attention.positions import PairPositions, RotatedPositions
 from regard.attention.scores import AttentionScore
@@ -44,7 +36,7 @@ class KeysValues(NamedTuple):
     values: Float[Tensor, "batch heads source head_dim"]
 
 
-Past = KeysValues | LinearState
+Past = KeysValues | efficient.LinearState
 
 
 class MultiHeadAttention(nn.Module):
@@ -100,8 +92,8 @@ class MultiHeadAttention(nn.Module):
         if isinstance(self.positions, RotatedPositions):
             query, keys = (self.positions(part, start=start) for part in (query, keys))
         if self.linear and visibility.causal and not with_weights:
-            state = past if isinstance(past, LinearState) else None
-            attended, after = causal_linear_attention(query, keys, values, state=state)
+            state = past if isinstance(past, efficient.LinearState) else None
+            attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
         if isinstance(past, KeysValues):
             keys = torch.cat([past.keys, keys], dim=2)
@@ -147,12 +139,14 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Choose the kernel for this shape."""
         if self.linear:
-            kernel = explicit_linear_attention if with_weights else linear_attention
+            kernel = (
+                efficient.explicit_linear_attention if with_weights else efficient.linear_attention
+            )
             return kernel(query, keys, values, visibility=visibility)
         relative = self.positions if isinstance(self.positions, PairPositions) else None
         simple = relative is None and self.score is None and not with_weights
         if simple and _is_local(visibility) and visibility.window is not None:
-            return local_attention(
+            return efficient.local_attention(
                 query,
                 keys,
                 values,

@@ -6,8 +6,6 @@ however many queries follow. In the formulas s is a query and h a position of th
 the edges of a graph have a registry of the same form in `graph`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
@@ -15,7 +13,7 @@ import torch
 from torch import nn
 
 from regard.base.shapes import Float, Tensor
-from regard.compute.shared_product import shared_product
+from regard.compute.linear import shared_product
 
 
 class AttentionScore(nn.Module):

@@ -1,7 +1,5 @@
 """Errors that a user can mend: each says what is wrong, where, and what to do about it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """The Protocols through which packages work together without knowing each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable

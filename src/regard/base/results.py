@@ -1,7 +1,5 @@
 """Result types: small frozen records of one form, whatever was requested."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 

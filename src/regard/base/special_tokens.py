@@ -1,6 +1,4 @@
 """The four special tokens, with the same ids in every vocabulary."""
 
-from __future__ import annotations
-
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

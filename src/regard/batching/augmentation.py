@@ -1,7 +1,5 @@
 """Augmentation: other subwords for a sentence (Kudo 2018), and word dropout."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace

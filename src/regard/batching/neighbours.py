@@ -4,8 +4,6 @@ A sampled batch is a small graph of its own, so memory depends on the batch and 
 (Hamilton et al. 2017, algorithm 2). Order and samples are functions of seed and position alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

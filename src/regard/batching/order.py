@@ -1,7 +1,5 @@
 """The order of training: batches of like length, shuffled by seed and epoch alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Batches of windows of a series, in an order that is a function of seed and epoch alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The program `regard`: its commands, and one sentence instead of a traceback for a mistake."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`regard classify`: the labels of texts, by a trained classifier."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`regard corpus`: writes a built-in corpus to files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`regard export`: a run in the form of another toolkit."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,7 +1,5 @@
 """`regard forecast`: train on a column of a CSV file and see how well it can be forecast."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`regard import-gpt2`: a run from Hugging Face's layout; `regard export --to gpt2` goes back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

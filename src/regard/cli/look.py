@@ -148,7 +148,7 @@ def _curves(run: Path) -> View:
     from functools import partial
 
     from regard.pictures.curves import draw_learning_curves
-    from regard.runs.history import histories_of
+    from regard.runs.report import histories_of
     from regard.tasks import View
 
     found = histories_of(run)

@@ -1,7 +1,5 @@
 """`regard recipes`: what can be trained without writing a file."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

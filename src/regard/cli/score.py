@@ -1,7 +1,5 @@
 """`regard score`: translations against references, or word alignments against gold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +65,7 @@ def score(
 
 def _counts_from_one(gold: Path) -> bool:
     """Return whether no link of a gold file has a word 0."""
-    from regard.corpora.pharaoh import read_gold
+    from regard.corpora.parallel import read_gold
 
     marked = read_gold(gold, first=0)
     return bool(marked) and all(min(link) > 0 for line in marked for link in line.possible)

@@ -1,7 +1,5 @@
 """`regard serve`: a page and an API for trained translators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

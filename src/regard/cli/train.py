@@ -1,7 +1,5 @@
 """`regard train`: from a recipe to a trained run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`regard tune`: the length penalty that suits a trained translator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What the machine offers: kernels, instruction sets, number formats and the memory allocator."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 from collections.abc import Callable

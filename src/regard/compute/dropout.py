@@ -4,8 +4,6 @@ The bits come from a small fast generator that each call seeds from torch's gene
 therefore decides all of them: a training resumes exactly.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

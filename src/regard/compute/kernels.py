@@ -3,8 +3,6 @@
 All take queries, keys and values as [batch, heads, time, head_dim] and give the same result.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable

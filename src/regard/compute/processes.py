@@ -1,7 +1,5 @@
 """Worker processes, each on a core of its own, and threads that prefetch."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Readers of graphs: Planetoid-style npz, an edge list with two tables, and GraphML."""
 
-from __future__ import annotations
-
 import csv
 import zipfile
 from collections.abc import Sequence

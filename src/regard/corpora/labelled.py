@@ -1,7 +1,5 @@
 """Readers of labelled texts: `label text` lines, TSV or JSON lines."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Readers of text lines, plain or gzip: a whole file, or windows of a file or pipe of any size."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

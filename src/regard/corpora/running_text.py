@@ -1,7 +1,5 @@
 """Running text: chunks of text files, and a memory-mapped file of token ids."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass

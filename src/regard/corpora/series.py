@@ -1,7 +1,5 @@
 """Time series: a column of a CSV file or the Fibonacci numbers, scaled and cut into windows."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Sequence

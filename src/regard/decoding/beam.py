@@ -8,8 +8,6 @@ least as good as that bound for every live one.
 Totals, tokens and back-pointers are tensors over all sentences; finished sentences are removed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,16 +17,9 @@ from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN
-from regard.decoding.constraints.allocation import choose_by_allocation
+from regard.decoding import search
+from regard.decoding.constraints.batch import choose_by_allocation
 from regard.decoding.rules import Rules, Written
-from regard.decoding.search import (
-    IMPOSSIBLE,
-    BackPointers,
-    Chosen,
-    LengthPenalty,
-    choose,
-    choose_diverse,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +28,7 @@ class BeamOptions:
 
     beam: int
     n_best: int = 1
-    penalty: LengthPenalty = field(default_factory=LengthPenalty)
+    penalty: search.LengthPenalty = field(default_factory=search.LengthPenalty)
     coverage: float = 0.0
     """Weight of the coverage penalty (Wu et al. 2016)."""
     groups: int = 1
@@ -63,21 +54,21 @@ class Finished:
         self.groups = options.groups
         shape = (len(limits), self.groups, min(options.n_best, options.beam // self.groups))
         self.divisors = self.penalty.divisor(limits)  # of the longest possible output
-        self.scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64)
-        self.totals = torch.full(shape, IMPOSSIBLE)
+        self.scores = torch.full(shape, search.IMPOSSIBLE, dtype=torch.float64)
+        self.totals = torch.full(shape, search.IMPOSSIBLE)
         self.places = torch.zeros(*shape, 2, dtype=torch.long)  # step, row
 
     def add(
         self,
         alive: Int[Tensor, "alive"],
-        chosen: Chosen,
+        chosen: search.Chosen,
         *,
         step: int,
         penalties: Float[Tensor, "alive width"] | None = None,
     ) -> None:
         """Keep the endings of a step that are better than those found before."""
         ends = chosen.ends
-        if not bool((ends > IMPOSSIBLE).any()):
+        if not bool((ends > search.IMPOSSIBLE).any()):
             return
         scores = ends.double() / self.penalty.divisor(torch.tensor(step + 1))
         scores = scores if penalties is None else scores + penalties
@@ -102,7 +93,7 @@ class Finished:
         bound = best / self.divisors[alive, None]
         return (self.scores[alive, :, -1] >= bound).all(dim=1)
 
-    def hypotheses(self, pointers: BackPointers, *, n_best: int) -> list[list[Hypothesis]]:
+    def hypotheses(self, pointers: search.BackPointers, *, n_best: int) -> list[list[Hypothesis]]:
         """Return the hypotheses, best first; one found by two groups counts once."""
         found = []
         for scores, totals, places in zip(
@@ -110,7 +101,7 @@ class Finished:
         ):
             best: dict[tuple[int, ...], Hypothesis] = {}
             for index in scores.sort(descending=True, stable=True).indices.tolist():
-                if scores[index] == IMPOSSIBLE or len(best) == n_best:
+                if scores[index] == search.IMPOSSIBLE or len(best) == n_best:
                     break
                 step, row = places[index].tolist()
                 tokens, attention = pointers.read(step=step, row=row)
@@ -140,7 +131,7 @@ def beam_search(
     With several groups there may be fewer, since groups may find the same hypothesis. A sentence
     whose constraints cannot be satisfied has none.
     """
-    pointers = BackPointers(keep_weights=with_weights)
+    pointers = search.BackPointers(keep_weights=with_weights)
     finished = Finished(rules.limits, options)
     state, written = model.start(model.encode(source, mask)), rules.start()
     if options.groups > 1:  # each group begins with a prefix of its own
@@ -177,11 +168,11 @@ def beam_search(
 
 def _choose(
     values: Tensor, totals: Tensor, written: Written, rules: Rules, options: BeamOptions
-) -> Chosen:
+) -> search.Chosen:
     """Return the continuations: the best, those of diverse groups, or by constraints met."""
     values = values.view(*totals.shape, -1)
     if options.groups > 1:
-        return choose_diverse(
+        return search.choose_diverse(
             values,
             totals,
             beam=options.beam,
@@ -191,7 +182,7 @@ def _choose(
     constraints, state = rules.constraints, written.state
     if constraints is not None and state is not None and constraints.requires:
         return choose_by_allocation(values, totals, constraints, state, beam=options.beam)
-    return choose(values, totals, beam=options.beam)
+    return search.choose(values, totals, beam=options.beam)
 
 
 def _coverage_penalties(covered: Tensor, mask: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Greedy search, and the loop that it shares with sampling: one output for each row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

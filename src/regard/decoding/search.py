@@ -1,7 +1,5 @@
 """The parts of every search: candidates, selection, back-pointers, limits, length penalty."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

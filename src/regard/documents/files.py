@@ -19,14 +19,7 @@ from regard.base.errors import RunError
 from regard.base.files import write_json
 from regard.corpora.formats.document import Document, Segment
 from regard.corpora.lines import Line, LineStream, Position
-from regard.documents.segments import (
-    SENTENCE_ERRORS,
-    LinkedText,
-    SentenceCache,
-    Splitting,
-    located,
-    translate_segments,
-)
+from regard.documents import segments as segmenting
 from regard.runs.display import Watcher
 
 VERSION = 1
@@ -151,7 +144,7 @@ class PartFiles:
 
 
 WINDOW = 2_000
-PARAGRAPHS = Splitting()
+PARAGRAPHS = segmenting.Splitting()
 
 LineReader: TypeAlias = Callable[[str, int], Document]
 
@@ -187,7 +180,7 @@ def plain_line(line: str, number: int) -> Document:
 class WholeLines:
     """Translates each line as one sentence; each output has its own view of the result."""
 
-    sentences: SentenceCache[tuple[str, ...]]
+    sentences: segmenting.SentenceCache[tuple[str, ...]]
     path: Path
     outputs: int = 1
 
@@ -195,9 +188,9 @@ class WholeLines:
         """Return the texts of the outputs."""
         try:
             found = self.sentences([line.text for line in lines], done=done)
-        except SENTENCE_ERRORS as error:
+        except segmenting.SENTENCE_ERRORS as error:
             number = lines[error.index].number
-            raise located(error, path=self.path, line=number, what="the line") from error
+            raise segmenting.located(error, path=self.path, line=number, what="the line") from error
         return ["".join(f"{views[i]}\n" for views in found) for i in range(self.outputs)]
 
 
@@ -205,10 +198,10 @@ class WholeLines:
 class SplitLines:
     """Translates the part of each line that its reader names, long ones sentence by sentence."""
 
-    sentences: SentenceCache[LinkedText]
+    sentences: segmenting.SentenceCache[segmenting.LinkedText]
     path: Path
     read: LineReader = plain_line
-    splitting: Splitting = PARAGRAPHS
+    splitting: segmenting.Splitting = PARAGRAPHS
     keep_ends: bool = False
 
     def __call__(self, lines: Sequence[Line], *, done: Callable[[float], None]) -> list[str]:
@@ -216,10 +209,12 @@ class SplitLines:
         documents = [self.read(line.text, line.number) for line in lines]
         segments = [segment for document in documents for segment in document.segments]
         try:
-            written = iter(translate_segments(segments, self.sentences, self.splitting, done=done))
-        except SENTENCE_ERRORS as error:
+            written = iter(
+                segmenting.translate_segments(segments, self.sentences, self.splitting, done=done)
+            )
+        except segmenting.SENTENCE_ERRORS as error:
             number = segments[error.index].line
-            raise located(error, path=self.path, line=number, what="the line") from error
+            raise segmenting.located(error, path=self.path, line=number, what="the line") from error
         texts = []
         for line, document in zip(lines, documents, strict=True):
             text = document.filled([next(written) for _ in document.segments])

@@ -1,7 +1,5 @@
 """A run prepared to translate: short texts, lines of any number, documents of any format."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

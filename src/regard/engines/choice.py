@@ -1,7 +1,5 @@
 """The choice of an engine: what can do the planned search, and of that the fastest here."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A search that CTranslate2 lacks, or would do differently, is done by the referen
 sentence depends on the model and the settings, and not on the engine.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The one interface of engines: source ids in, hypotheses out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """What is prepared once for each model: its conversion to CTranslate2, and its patience."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile
@@ -19,20 +17,9 @@ from regard.base.files import Fingerprint, write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
 from regard.compute.processes import available_cores
-from regard.engines.ctranslate2_engine import (
-    CTranslate2Engine,
-    Threads,
-    lacking,
-    patience_key,
-)
+from regard.engines import ctranslate2_engine
 from regard.engines.torch_engine import TorchEngine
-from regard.exchange.ctranslate2 import (
-    Quantization,
-    read_export_record,
-    require_exportable,
-    token_names,
-    write_ctranslate2,
-)
+from regard.exchange import ctranslate2
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
 
@@ -53,7 +40,7 @@ def problem_with_ctranslate2(translator: TranslatorParts) -> str | None:
     """Return why CTranslate2 cannot run this model; None if it can."""
     try:
         version("ctranslate2")
-        require_exportable(translator.recipe.model)
+        ctranslate2.require_exportable(translator.recipe.model)
     except PackageNotFoundError:
         return "it is not installed (pip install ctranslate2)."
     except SettingsError as error:
@@ -61,7 +48,7 @@ def problem_with_ctranslate2(translator: TranslatorParts) -> str | None:
     return None
 
 
-def engine_folder(run: Path, quantization: Quantization | None = None) -> Path:
+def engine_folder(run: Path, quantization: ctranslate2.Quantization | None = None) -> Path:
     """Return where a run keeps its conversion."""
     return run / ENGINES / f"ctranslate2-{quantization or 'float32'}"
 
@@ -73,13 +60,16 @@ def fingerprint(translator: TranslatorParts) -> str:
         found.add(name)
         found.add(parameter.detach().cpu().numpy())
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
-        found.add("\n".join(token_names(tokenizer)))
+        found.add("\n".join(ctranslate2.token_names(tokenizer)))
     return found.value
 
 
 @contextmanager
 def converted(
-    translator: TranslatorParts, *, run: Path | None, quantization: Quantization | None = None
+    translator: TranslatorParts,
+    *,
+    run: Path | None,
+    quantization: ctranslate2.Quantization | None = None,
 ) -> Iterator[Path]:
     """Yield the folder of the conversion, which is made if it is missing or of other weights.
 
@@ -89,7 +79,7 @@ def converted(
     record = {"fingerprint": fingerprint(translator), "ctranslate2": version("ctranslate2")}
     if run is not None:
         folder = engine_folder(run, quantization)
-        known = read_export_record(folder)
+        known = ctranslate2.read_export_record(folder)
         if any(known.get(name) != value for name, value in record.items()):
             try:
                 _write(folder, translator, quantization, record)
@@ -105,13 +95,13 @@ def converted(
 def _write(
     folder: Path,
     translator: TranslatorParts,
-    quantization: Quantization | None,
+    quantization: ctranslate2.Quantization | None,
     record: dict[str, str],
 ) -> Path:
-    return write_ctranslate2(
+    return ctranslate2.write_ctranslate2(
         folder,
         model=translator.model,
-        settings=require_exportable(translator.recipe.model),
+        settings=ctranslate2.require_exportable(translator.recipe.model),
         source_tokenizer=translator.source_tokenizer,
         target_tokenizer=translator.target_tokenizer,
         quantization=quantization,
@@ -123,12 +113,12 @@ def converted_engine(
     translator: TranslatorParts,
     folder: Path,
     *,
-    threads: Threads,
+    threads: ctranslate2_engine.Threads,
     compute_type: str = "float32",
     shortlist: bool = False,
-) -> CTranslate2Engine:
+) -> ctranslate2_engine.CTranslate2Engine:
     """Return the engine of a model's conversion in this folder, with torch as its reference."""
-    return CTranslate2Engine(
+    return ctranslate2_engine.CTranslate2Engine(
         folder,
         reference=TorchEngine(translator.model),
         source_tokenizer=translator.source_tokenizer,
@@ -191,7 +181,11 @@ def prepare_patience(
     confident.
     """
     settings = translator.recipe.decoding
-    if settings.beam == 1 or lacking(settings) or problem_with_ctranslate2(translator):
+    if (
+        settings.beam == 1
+        or ctranslate2_engine.lacking(settings)
+        or problem_with_ctranslate2(translator)
+    ):
         return None
     known = known_patience(run, fingerprint(translator), settings)
     if known is not None:
@@ -208,7 +202,7 @@ def measure_patience(
 ) -> Patience:
     """Return the least patience that gives the reference's outputs, and store it in the run."""
     with converted(translator, run=run) as folder:
-        engine = converted_engine(translator, folder, threads=Threads(cores, 1))
+        engine = converted_engine(translator, folder, threads=ctranslate2_engine.Threads(cores, 1))
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
     remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))
@@ -216,7 +210,9 @@ def measure_patience(
 
 
 def least_patience(
-    engine: CTranslate2Engine, sources: Sequence[Sequence[int]], settings: DecodingSettings
+    engine: ctranslate2_engine.CTranslate2Engine,
+    sources: Sequence[Sequence[int]],
+    settings: DecodingSettings,
 ) -> Patience:
     """Return the least patience that suffices, or the greatest that is tried.
 
@@ -229,7 +225,7 @@ def least_patience(
         wanted |= {row: some[0].tokens for row, some in zip(rows, best, strict=True)}
     different = list(wanted)
     for extra in TRIED:
-        engine.patience[patience_key(settings)] = extra
+        engine.patience[ctranslate2_engine.patience_key(settings)] = extra
         found = engine.search([sources[row] for row in different], settings)
         different = [
             row for row, some in zip(different, found, strict=True) if some[0].tokens != wanted[row]
@@ -262,6 +258,6 @@ def known_patience(run: Path | None, model: str, settings: DecodingSettings) -> 
 
 
 def _key(model: str, settings: DecodingSettings) -> str:
-    beam, penalty = patience_key(settings)
+    beam, penalty = ctranslate2_engine.patience_key(settings)
     release = version("ctranslate2")
     return f"{model}, ctranslate2 {release}, beam {beam}, length penalty {penalty:g}"

@@ -4,8 +4,6 @@ Inside one folder: `metadata.json`, `model/` as CTranslate2 reads it, `sentencep
 languages, and a README. Argos Translate splits sentences itself.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

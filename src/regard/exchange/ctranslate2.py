@@ -1,7 +1,5 @@
 """A Transformer as a folder for plain `ctranslate2`: layers, tokenizers, and a page on its use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
@@ -23,8 +21,8 @@ from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS
 from regard.models.translator import Translator
 from regard.settings.models import RecurrentSettings, TransformerSettings
-from regard.text.character import CharacterTokenizer
 from regard.text.sentencepiece import SentencePieceTokenizer
+from regard.text.words import CharacterTokenizer
 from regard.transformer.layers import Embedded, FeedForward, Residual
 
 PAGE = """# A translation model for CTranslate2

@@ -1,7 +1,5 @@
 """Weights under the names of fairseq, which Hugging Face's MarianMT uses too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """GPT-2 in the layout of Hugging Face: config.json, model.safetensors, vocab.json, merges.txt."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

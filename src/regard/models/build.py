@@ -1,24 +1,14 @@
 """Settings to model: each builder reads as a picture of the architecture it builds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
 from torch import nn
 
+from regard.attention import positions as encodings
 from regard.attention.lookup import Lookup
 from regard.attention.multihead import MultiHeadAttention
-from regard.attention.positions import (
-    POSITIONS,
-    AddedPositions,
-    DistanceBias,
-    PairPositions,
-    PositionOptions,
-    Positions,
-    RotatedPositions,
-)
 from regard.attention.scores import SCORES, AttentionScore
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import PAD
@@ -29,25 +19,18 @@ from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
 from regard.recurrent.encoder import OneHot, RecurrentEncoder, share_recurrence
 from regard.settings.models import RecurrentSettings, TransformerSettings
 from regard.settings.recipe import require_known
+from regard.transformer import layers as parts
 from regard.transformer.decoder import DecoderLayer, TransformerDecoder
 from regard.transformer.encoder import ConvolutionalEncoder, ConvolutionalLayer, TransformerEncoder
-from regard.transformer.layers import (
-    NORMS,
-    Embedded,
-    FeedForward,
-    RecurrentUnit,
-    Residual,
-    SelfAttentionLayer,
-)
 
-AnyPositions = TypeVar("AnyPositions", bound=Positions)
+AnyPositions = TypeVar("AnyPositions", bound=encodings.Positions)
 SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
 
 
-def positions_named(name: str) -> type[Positions]:
+def positions_named(name: str) -> type[encodings.Positions]:
     """Return a kind of positions by the name that settings give it."""
-    require_known(name, POSITIONS, what="model.positions")
-    return POSITIONS[name]
+    require_known(name, encodings.POSITIONS, what="model.positions")
+    return encodings.POSITIONS[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +77,7 @@ class TransformerPlan:
             )
         fixed = {
             "kernel": self.kernel == "linear",
-            "positions": issubclass(kind, PairPositions),
+            "positions": issubclass(kind, encodings.PairPositions),
         }
         for name, has_own_score in fixed.items():
             if has_own_score and self.score != SCALED_DOT:
@@ -119,7 +102,7 @@ class TransformerPlan:
                 layers=[self._decoder_layer() for _ in range(self.decoder_layers)],
                 norm=self._last_norm(),
                 window=self.window,
-                distance_bias=self._positions(DistanceBias),
+                distance_bias=self._positions(encodings.DistanceBias),
                 alignment_layer=self.alignment_layer,
             ),
             projection=self._projection(target_table),
@@ -141,11 +124,11 @@ class TransformerPlan:
             layers=[self._self_layer() for _ in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
-            distance_bias=self._positions(DistanceBias),
+            distance_bias=self._positions(encodings.DistanceBias),
         )
 
-    def _self_layer(self) -> SelfAttentionLayer:
-        return SelfAttentionLayer(
+    def _self_layer(self) -> parts.SelfAttentionLayer:
+        return parts.SelfAttentionLayer(
             attention=self._self_attention(),
             attention_residual=self._residual(),
             feed_forward=self._feed_forward(),
@@ -155,7 +138,9 @@ class TransformerPlan:
     def _decoder_layer(self) -> DecoderLayer:
         recurrent = self.decoder == "ssru"
         return DecoderLayer(
-            self_attention=RecurrentUnit(self.model_dim) if recurrent else self._self_attention(),
+            self_attention=parts.RecurrentUnit(self.model_dim)
+            if recurrent
+            else self._self_attention(),
             self_residual=self._residual(),
             cross_attention=MultiHeadAttention(
                 model_dim=self.model_dim,
@@ -173,21 +158,22 @@ class TransformerPlan:
             model_dim=self.model_dim,
             heads=self.heads,
             dropout=self.attention_dropout,
-            positions=self._positions(PairPositions) or self._positions(RotatedPositions),
+            positions=self._positions(encodings.PairPositions)
+            or self._positions(encodings.RotatedPositions),
             linear=self.kernel == "linear",
             score=self._score(),
         )
 
-    def _feed_forward(self) -> FeedForward:
-        return FeedForward(
+    def _feed_forward(self) -> parts.FeedForward:
+        return parts.FeedForward(
             self.model_dim,
             hidden=self.feed_forward,
             activation=self.activation,
             dropout=self.activation_dropout,
         )
 
-    def _residual(self) -> Residual:
-        return Residual(
+    def _residual(self) -> parts.Residual:
+        return parts.Residual(
             self.model_dim,
             norm=self.norm,
             pre_norm=self.norm_placement == "pre",
@@ -196,12 +182,12 @@ class TransformerPlan:
 
     def _last_norm(self) -> nn.Module | None:
         """Return the norm after the last layer, which pre-norm layers leave undone."""
-        return NORMS[self.norm](self.model_dim) if self.norm_placement == "pre" else None
+        return parts.NORMS[self.norm](self.model_dim) if self.norm_placement == "pre" else None
 
-    def _embedded(self, table: nn.Embedding) -> Embedded:
-        return Embedded(
+    def _embedded(self, table: nn.Embedding) -> parts.Embedded:
+        return parts.Embedded(
             table,
-            positions=self._positions(AddedPositions),
+            positions=self._positions(encodings.AddedPositions),
             scaled=self.scaled_embeddings,
             dropout=self.dropout,
         )
@@ -223,12 +209,14 @@ class TransformerPlan:
 
     def _positions(self, place: type[AnyPositions]) -> AnyPositions | None:
         """Return fresh positions, if they are of those that act in this place."""
-        kind = POSITIONS[self.positions]
+        kind = encodings.POSITIONS[self.positions]
         if not issubclass(kind, place):
             return None
-        options = {field.name: getattr(self, field.name) for field in fields(PositionOptions)}
+        options = {
+            field.name: getattr(self, field.name) for field in fields(encodings.PositionOptions)
+        }
         try:
-            return cast(AnyPositions, kind.build(PositionOptions(**options)))
+            return cast(AnyPositions, kind.build(encodings.PositionOptions(**options)))
         except ValueError as error:
             raise SettingsError(f'model.positions = "{self.positions}": {error}.') from error
 

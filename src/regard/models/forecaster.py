@@ -1,13 +1,11 @@
 """The forecaster: a window of a series goes in, the values that follow it come out."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from regard.attention.pooling import POOLINGS, Pooling, SoftmaxPooling
+from regard.attention.lookup import POOLINGS, Pooling, SoftmaxPooling
 from regard.base.shapes import Float, Tensor
 from regard.models.inspection import Wire
 from regard.recurrent.cells import CELLS, RecurrentStack

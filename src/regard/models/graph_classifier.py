@@ -1,7 +1,5 @@
 """The node classifier: a stack of graph layers with ELU between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,15 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.attention import graph as graphs
 from regard.attention.edges import Edges, neighbour_sum
-from regard.attention.graph import (
-    EDGE_SCORES,
-    Features,
-    GraphAttention,
-    GraphInput,
-    NodeLinear,
-    drop_features,
-)
 from regard.base.shapes import Float, Int, Tensor
 from regard.settings.models import GraphModelSettings
 from regard.settings.recipe import require_known
@@ -32,12 +23,12 @@ class GraphConvolution(nn.Module):
     def __init__(self, *, input_dim: int, output_dim: int, dropout: float = 0.0):
         super().__init__()
         self.dropout = dropout
-        self.linear = NodeLinear(input_dim, output_dim, bias=False)
+        self.linear = graphs.NodeLinear(input_dim, output_dim, bias=False)
         self.bias = nn.Parameter(torch.zeros(output_dim))
 
-    def forward(self, features: Features, edges: Edges) -> Float[Tensor, "nodes output_dim"]:
+    def forward(self, features: graphs.Features, edges: Edges) -> Float[Tensor, "nodes output_dim"]:
         """Return the mean of the neighbours, symmetrically normalised."""
-        features = drop_features(features, self.dropout if self.training else 0.0)
+        features = graphs.drop_features(features, self.dropout if self.training else 0.0)
         weights = symmetric_weights(edges)[None]  # [1, edges]
         mapped = self.linear(features)[:, None]  # [nodes, 1, output_dim]
         return neighbour_sum(weights, mapped, edges=edges).squeeze(1) + self.bias
@@ -58,16 +49,16 @@ class MessagePassing(nn.Module):
     def __init__(self, *, input_dim: int, output_dim: int, edge_types: int, dropout: float = 0.0):
         super().__init__()
         self.dropout = dropout
-        self.message = NodeLinear(input_dim, output_dim, bias=False)  # W
+        self.message = graphs.NodeLinear(input_dim, output_dim, bias=False)  # W
         self.edge_embedding = nn.Embedding(edge_types, output_dim)  # E
-        self.self_update = NodeLinear(input_dim, output_dim)  # U
-        self.message_update = NodeLinear(output_dim, output_dim, bias=False)  # V
+        self.self_update = graphs.NodeLinear(input_dim, output_dim)  # U
+        self.message_update = graphs.NodeLinear(output_dim, output_dim, bias=False)  # V
 
     def forward(
-        self, features: Features, edges: Edges, edge_types: Int[Tensor, "edges"]
+        self, features: graphs.Features, edges: Edges, edge_types: Int[Tensor, "edges"]
     ) -> Float[Tensor, "nodes output_dim"]:
         """Return the updated features of each node."""
-        features = drop_features(features, self.dropout if self.training else 0.0)
+        features = graphs.drop_features(features, self.dropout if self.training else 0.0)
         sent = self.message(features).index_select(0, edges.source)
         messages = torch.relu(sent + self.edge_embedding(edge_types))  # [edges, output_dim]
         total = messages.new_zeros(edges.targets, messages.shape[1])
@@ -96,7 +87,7 @@ class GraphClassifier(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, graph: GraphInput, *, with_weights: bool = False) -> NodeOutput:
+    def forward(self, graph: graphs.GraphInput, *, with_weights: bool = False) -> NodeOutput:
         """Return the classes of all nodes."""
         first, *others = self.layers
         features, attention = _apply(first, graph, with_weights)
@@ -108,9 +99,11 @@ class GraphClassifier(nn.Module):
         return NodeOutput(features, hidden, tuple(attention))
 
 
-def _apply(layer: nn.Module, graph: GraphInput, with_weights: bool) -> tuple[Tensor, list[Tensor]]:
+def _apply(
+    layer: nn.Module, graph: graphs.GraphInput, with_weights: bool
+) -> tuple[Tensor, list[Tensor]]:
     """Return what a layer makes of the features, and its attention if it has any."""
-    if isinstance(layer, GraphAttention):
+    if isinstance(layer, graphs.GraphAttention):
         context, weights = layer(graph.features, graph.edges, with_weights=with_weights)
         return context, [] if weights is None else [weights]
     if isinstance(layer, MessagePassing):
@@ -122,7 +115,7 @@ def build_graph_classifier(
     settings: GraphModelSettings, *, features: int, classes: int
 ) -> GraphClassifier:
     """Return a fresh classifier of nodes."""
-    require_known(settings.score, EDGE_SCORES, what="model.score")
+    require_known(settings.score, graphs.EDGE_SCORES, what="model.score")
     build = {"attention": _attention, "convolution": _convolution, "messages": _messages}
     build_layer = build[settings.layer]
     attends = settings.layer == "attention"
@@ -142,9 +135,9 @@ def build_graph_classifier(
 def _attention(
     settings: GraphModelSettings, input_dim: int, output_dim: int, *, last: bool
 ) -> nn.Module:
-    return GraphAttention(
+    return graphs.GraphAttention(
         input_dim=input_dim,
-        score=EDGE_SCORES[settings.score](
+        score=graphs.EDGE_SCORES[settings.score](
             heads=settings.output_heads if last else settings.heads,
             head_dim=output_dim if last else settings.head_dim,
         ),

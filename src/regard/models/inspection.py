@@ -1,7 +1,5 @@
 """Looking into a model: its layers and their sizes, what each part returned, and traces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass

@@ -1,7 +1,5 @@
 """The language model: a network that reads from left to right, and a projection onto tokens."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable

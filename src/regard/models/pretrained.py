@@ -1,7 +1,5 @@
 """Weights of a trained model in one with a larger vocabulary, and weights that stay as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 

@@ -1,7 +1,5 @@
 """A classifier of texts: a network that reads from left to right, and a layer on what it read."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The translator: an encoder, a decoder and a projection onto the target vocabulary."""
 
-from __future__ import annotations
-
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn

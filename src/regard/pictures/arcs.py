@@ -1,7 +1,5 @@
 """Arcs between words: what one word attends to, or every word of a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
 from regard.base.errors import RegardError
+from regard.pictures import labels
 from regard.pictures.canvas import FAINT, INK, PALETTE, Records, figure_svg, save_figure
 from regard.pictures.head_grid import head_records
-from regard.pictures.labels import (
-    INCHES_A_LETTER,
-    WORD_GAP,
-    LabelledMap,
-    labelled_map,
-    plain_text,
-    readable_label,
-    reads_right_to_left,
-    word_centres,
-)
 
 ABOVE = 2.0  # letters of space above the highest arc
 LEAST_SHOWN = 0.02  # a thinner arc could not be seen
@@ -81,27 +70,30 @@ def _records(sentences: Sequence[WordAttention]) -> Records:
 
 def _arcs(sentences: Sequence[WordAttention], title: str | None) -> Figure:
     """Draw a panel for each sentence, all at the same scale."""
-    letters = max(word_centres(sentence.words)[1] for sentence in sentences)
+    letters = max(labels.word_centres(sentence.words)[1] for sentence in sentences)
     # The arcs are flattened to a quarter of their width.
     heights = [_reach(sentence) / 4 + ABOVE + _below(sentence) for sentence in sentences]
     figure = Figure(
-        figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * sum(heights) + 0.3)
+        figsize=(
+            max(4.0, labels.INCHES_A_LETTER * letters),
+            labels.INCHES_A_LETTER * sum(heights) + 0.3,
+        )
     )
     panels = figure.subplots(len(sentences), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, sentence in zip(panels, sentences, strict=True):
         _draw_one(axes, sentence)
-        axes.set_xlim(-WORD_GAP, letters)
-        if reads_right_to_left(sentence.words):
+        axes.set_xlim(-labels.WORD_GAP, letters)
+        if labels.reads_right_to_left(sentence.words):
             axes.invert_xaxis()
         axes.set_ylim(-_below(sentence), _reach(sentence) / 4 + ABOVE)
         axes.axis("off")
     if title is not None:
-        panels[0].set_title(plain_text(title), pad=6)
+        panels[0].set_title(labels.plain_text(title), pad=6)
     return figure
 
 
 def _draw_one(axes: Axes, sentence: WordAttention) -> None:
-    centres, _ = word_centres(sentence.words)
+    centres, _ = labels.word_centres(sentence.words)
     start = centres[sentence.place]
     strongest = int(np.argmax(sentence.weights))
     for place, (word, weight) in enumerate(zip(sentence.words, sentence.weights, strict=True)):
@@ -109,7 +101,7 @@ def _draw_one(axes: Axes, sentence: WordAttention) -> None:
         axes.text(
             centres[place],
             0,
-            readable_label(word),
+            labels.readable_label(word),
             ha="center",
             va="top",
             color=PALETTE[1] if is_query else INK,
@@ -141,8 +133,10 @@ def _draw_one(axes: Axes, sentence: WordAttention) -> None:
                 color=FAINT,
             )
     if sentence.note:
-        side = "right" if reads_right_to_left(sentence.words) else "left"
-        axes.text(0, -3.9, plain_text(sentence.note), ha=side, va="top", fontsize=9, color=FAINT)
+        side = "right" if labels.reads_right_to_left(sentence.words) else "left"
+        axes.text(
+            0, -3.9, labels.plain_text(sentence.note), ha=side, va="top", fontsize=9, color=FAINT
+        )
 
 
 def _below(sentence: WordAttention) -> float:
@@ -152,7 +146,7 @@ def _below(sentence: WordAttention) -> float:
 
 def _reach(sentence: WordAttention) -> float:
     """Return the width of the widest arc, in letters."""
-    centres, _ = word_centres(sentence.words)
+    centres, _ = labels.word_centres(sentence.words)
     shown = [
         abs(centre - centres[sentence.place])
         for centre, weight in zip(centres, sentence.weights, strict=True)
@@ -173,7 +167,7 @@ def draw_sentence_arcs(
     title: str | None = None,
 ) -> None:
     """Draw the arcs of all words to PNG, SVG or PDF, or write all weights as CSV or JSON."""
-    drawn = labelled_map(weights, source=words, target=words)
+    drawn = labels.labelled_map(weights, source=words, target=words)
     save_figure(partial(_sentence, drawn, title), path, data=partial(_sentence_records, drawn))
 
 
@@ -181,16 +175,16 @@ def sentence_arcs_svg(
     weights: Float[np.ndarray, "words words"], *, words: Sequence[str], title: str | None = None
 ) -> str:
     """Return the same picture as SVG text, for a page."""
-    drawn = labelled_map(weights, source=words, target=words)
+    drawn = labels.labelled_map(weights, source=words, target=words)
     return figure_svg(partial(_sentence, drawn, title))
 
 
-def _sentence_records(drawn: LabelledMap) -> Records:
+def _sentence_records(drawn: labels.LabelledMap) -> Records:
     return head_records(drawn.weights[None, None], drawn.source, drawn.target)
 
 
-def _sentence(drawn: LabelledMap, title: str | None) -> Figure:
-    centres, letters = word_centres(drawn.source)
+def _sentence(drawn: labels.LabelledMap, title: str | None) -> Figure:
+    centres, letters = labels.word_centres(drawn.source)
     shown = [
         (row, column, float(weight))
         for (row, column), weight in np.ndenumerate(drawn.weights)
@@ -204,16 +198,20 @@ def _sentence(drawn: LabelledMap, title: str | None) -> Figure:
         )
     )
     height = above + below + TEXT_HEIGHT
-    figure = Figure(figsize=(max(4.0, INCHES_A_LETTER * letters), INCHES_A_LETTER * height + 0.3))
+    figure = Figure(
+        figsize=(max(4.0, labels.INCHES_A_LETTER * letters), labels.INCHES_A_LETTER * height + 0.3)
+    )
     axes = figure.subplots()
     for row, column, weight in shown:
         _arc(axes, centres, row, column, weight)
     for place, word in enumerate(drawn.source):
-        axes.text(centres[place], 0, readable_label(word), ha="center", va="center", color=INK)
-    axes.set_xlim(-WORD_GAP, letters)
+        axes.text(
+            centres[place], 0, labels.readable_label(word), ha="center", va="center", color=INK
+        )
+    axes.set_xlim(-labels.WORD_GAP, letters)
     axes.set_ylim(-below - TEXT_HEIGHT / 2, above + TEXT_HEIGHT / 2)
     axes.axis("off")
-    if reads_right_to_left(drawn.source):
+    if labels.reads_right_to_left(drawn.source):
         axes.invert_xaxis()
     note = f"over the words: to an earlier one; under them: to a later one; from {LEAST_DRAWN} on"
     axes.annotate(
@@ -226,7 +224,7 @@ def _sentence(drawn: LabelledMap, title: str | None) -> Figure:
         color=FAINT,
     )
     if title is not None:
-        axes.set_title(plain_text(title), pad=6)
+        axes.set_title(labels.plain_text(title), pad=6)
     return figure
 
 

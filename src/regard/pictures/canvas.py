@@ -1,7 +1,5 @@
 """From a figure to a file: colours, fonts and formats of all pictures, and their data."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -21,14 +19,7 @@ from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
 from regard.base.files import write_file
-from regard.pictures.labels import (
-    OWN_FAMILY,
-    UnreadableScriptWarning,
-    families_with,
-    preferred_families,
-    unreadable,
-    with_direction,
-)
+from regard.pictures import labels
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -196,7 +187,9 @@ def render(
         return content
     # Programs that show an SVG file assume that every text runs from left to right.
     text = content.decode("utf-8")
-    return SVG_TEXT.sub(lambda found: f">{with_direction(found[1])}</text>", text).encode("utf-8")
+    return SVG_TEXT.sub(lambda found: f">{labels.with_direction(found[1])}</text>", text).encode(
+        "utf-8"
+    )
 
 
 def _bytes_of(figure: Figure, format: PictureFormat, background: str) -> bytes:
@@ -242,12 +235,12 @@ def _with_fonts(make: Callable[[], Made], format: PictureFormat) -> Made:
     """Draw, and if a character is missing, draw again with installed fonts that have it."""
     if format == "svg":  # the viewer falls back to its own fonts
         return _made(make, ["sans-serif"])[0]
-    families = preferred_families()
+    families = labels.preferred_families()
     made, missing = _made(make, families)
-    if missing and (others := families_with(missing)):
+    if missing and (others := labels.families_with(missing)):
         made, missing = _made(make, [*families, *others])
     if missing:
-        warnings.warn(unreadable(missing), UnreadableScriptWarning, stacklevel=3)
+        warnings.warn(labels.unreadable(missing), labels.UnreadableScriptWarning, stacklevel=3)
     return made
 
 
@@ -278,7 +271,7 @@ def _settings(families: list[str]) -> Iterator[None]:
         matplotlib.rcParams.update(
             {
                 "font.family": families,
-                "font.sans-serif": [OWN_FAMILY],
+                "font.sans-serif": [labels.OWN_FAMILY],
                 "font.size": 10,
                 "text.color": INK,
                 "text.parse_math": False,  # a word may contain dollar signs

@@ -1,7 +1,5 @@
 """Curves that compare models: BLEU against sentence length, and learning over steps or time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

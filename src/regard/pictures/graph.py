@@ -1,7 +1,5 @@
 """Pictures of a graph: a node's neighbourhood with the attention on its edges, and embeddings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An overview of all heads of a layer or of all layers: a small heat map for each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

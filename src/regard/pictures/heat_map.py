@@ -1,7 +1,5 @@
 """Heat maps: the attention of a sentence pair, and the confusion matrix of a classifier."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -15,13 +13,7 @@ from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
 from regard.pictures import canvas
-from regard.pictures.labels import (
-    LabelledMap,
-    labelled_map,
-    plain_text,
-    readable_label,
-    reads_right_to_left,
-)
+from regard.pictures import labels as text
 
 
 @cache
@@ -42,7 +34,7 @@ def draw_heat_map(
     title: str | None = None,
 ) -> None:
     """Draw attention weights to a PNG, SVG or PDF file, by the suffix of its name."""
-    drawn = labelled_map(weights, source=source, target=target)
+    drawn = text.labelled_map(weights, source=source, target=target)
     canvas.save_figure(partial(_heat_map, drawn, title), path)
 
 
@@ -54,7 +46,7 @@ def heat_map_svg(
     title: str | None = None,
 ) -> str:
     """Return the heat map as SVG text, for a page."""
-    drawn = labelled_map(weights, source=source, target=target)
+    drawn = text.labelled_map(weights, source=source, target=target)
     return canvas.figure_svg(partial(_heat_map, drawn, title))
 
 
@@ -66,7 +58,7 @@ def heat_map_figure(
     title: str | None = None,
 ) -> Figure:
     """Return the heat map as a matplotlib figure, for a notebook or for further drawing."""
-    drawn = labelled_map(weights, source=source, target=target)
+    drawn = text.labelled_map(weights, source=source, target=target)
     return canvas.figure_in_full(partial(_heat_map, drawn, title))
 
 
@@ -78,7 +70,7 @@ def save_data(
     path: Path,
 ) -> None:
     """Write the numbers behind a heat map as CSV or JSON, by the suffix of the file's name."""
-    data = labelled_map(weights, source=source, target=target)
+    data = text.labelled_map(weights, source=source, target=target)
     suffix = path.suffix.lower()
     if suffix not in canvas.DATA_SUFFIXES:
         raise canvas.unknown_suffix(path, canvas.DATA_SUFFIXES)
@@ -110,7 +102,7 @@ def write_map(
         raise canvas.unknown_suffix(path, (*canvas.FORMATS, *canvas.DATA_SUFFIXES))
 
 
-def _heat_map(drawn: LabelledMap, title: str | None) -> Figure:
+def _heat_map(drawn: text.LabelledMap, title: str | None) -> Figure:
     """Draw the map; cells are square, so the figure grows with the number of words."""
     rows, columns = drawn.weights.shape
     longer = max(rows, columns)
@@ -135,19 +127,19 @@ def _heat_map(drawn: LabelledMap, title: str | None) -> Figure:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=4, labelsize=size)
     axes.xaxis.tick_top()
-    mirrored = reads_right_to_left(drawn.source)  # the first word is then the rightmost
+    mirrored = text.reads_right_to_left(drawn.source)  # the first word is then the rightmost
     if mirrored:
         axes.invert_xaxis()
     axes.set_xticks(
         np.arange(columns) + 0.5,
-        [readable_label(word) for word in drawn.source],
+        [text.readable_label(word) for word in drawn.source],
         rotation=-45 if mirrored else 45,
         ha="right" if mirrored else "left",
         rotation_mode="anchor",
     )
-    axes.set_yticks(np.arange(rows) + 0.5, [readable_label(word) for word in drawn.target])
+    axes.set_yticks(np.arange(rows) + 0.5, [text.readable_label(word) for word in drawn.target])
     if title is not None:
-        axes.set_title(plain_text(title), pad=10)
+        axes.set_title(text.plain_text(title), pad=10)
     _colour_bar(figure, axes, mesh, height=height, width=width, limit=drawn.limit)
     return figure
 
@@ -215,7 +207,7 @@ def _confusion(counts: np.ndarray, labels: Sequence[str], title: str | None) -> 
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=4)
-    names = [readable_label(label) for label in labels]
+    names = [text.readable_label(label) for label in labels]
     places = np.arange(size) + 0.5
     axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(places, names)
@@ -229,5 +221,5 @@ def _confusion(counts: np.ndarray, labels: Sequence[str], title: str | None) -> 
                 column + 0.5, row + 0.5, f"{count}", ha="center", va="center", color=ink, fontsize=9
             )
     if title is not None:
-        axes.set_title(plain_text(title), pad=10)
+        axes.set_title(text.plain_text(title), pad=10)
     return figure

@@ -1,7 +1,5 @@
 """Text in pictures: labels of attention maps, scripts and their directions, fonts and widths."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence

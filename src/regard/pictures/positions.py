@@ -1,7 +1,5 @@
 """Pictures of position encodings: the vector of each position, or scores against distance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path

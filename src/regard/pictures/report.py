@@ -17,14 +17,8 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.base.errors import RegardError
+from regard.pictures import labels
 from regard.pictures.canvas import Value, write_bytes
-from regard.pictures.labels import (
-    is_wide,
-    labelled_map,
-    plain_text,
-    readable_label,
-    reads_right_to_left,
-)
 from regard.pictures.svg import escaped, inline_svg
 
 MANY_WORDS = 24
@@ -100,7 +94,9 @@ class Picture:
 
     def to_html(self, number: int) -> str:
         """Return the picture; its number makes its ids unique in the report."""
-        drawn = inline_svg(self.svg, prefix=f"part-{number}-", label=plain_text(self.caption))
+        drawn = inline_svg(
+            self.svg, prefix=f"part-{number}-", label=labels.plain_text(self.caption)
+        )
         return (
             f'<figure class="picture"><figcaption>{escaped(self.caption)}</figcaption>\n'
             f"{drawn}</figure>"
@@ -170,9 +166,9 @@ class HoverMap:
 
     def to_html(self, number: int) -> str:
         """Return both sentences and the grid; both are readable without the script too."""
-        drawn = labelled_map(self.weights, source=self.source, target=self.target)
-        source = [escaped(readable_label(word)) for word in drawn.source]
-        target = [escaped(readable_label(word)) for word in drawn.target]
+        drawn = labels.labelled_map(self.weights, source=self.source, target=self.target)
+        source = [escaped(labels.readable_label(word)) for word in drawn.source]
+        target = [escaped(labels.readable_label(word)) for word in drawn.target]
         rounded = [[round(weight, 4) for weight in row] for row in drawn.weights.tolist()]
         many = " many" if max(len(source), len(target)) > MANY_WORDS else ""
         return (
@@ -212,7 +208,7 @@ def _line(side: str, words: str, direction: str) -> str:
 
 def _direction(words: Sequence[str]) -> str:
     """Return the attribute that makes columns run from right to left, if their words do."""
-    return ' dir="rtl"' if reads_right_to_left(words) else ""
+    return ' dir="rtl"' if labels.reads_right_to_left(words) else ""
 
 
 def _source_words(words: Sequence[str]) -> str:
@@ -248,7 +244,7 @@ def _grid(
 
 def _posture(word: str) -> str:
     """Return the attribute that keeps Chinese and similar scripts upright above a column."""
-    return ' class="upright"' if any(is_wide(letter) for letter in word) else ""
+    return ' class="upright"' if any(labels.is_wide(letter) for letter in word) else ""
 
 
 def _compared(output: str, reference: str) -> str:

@@ -1,7 +1,5 @@
 """A time series with its forecast, and the attention over the steps of the input window."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pictures of studies: the ladder, vanishing gradients, and curves against length."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

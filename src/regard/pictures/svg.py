@@ -1,7 +1,5 @@
 """SVG for a page or a notebook: unique ids, the page's colours, and nothing that can run."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import re

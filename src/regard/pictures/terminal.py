@@ -1,7 +1,5 @@
 """The attention heat map as text for a terminal: target words down, source words across."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

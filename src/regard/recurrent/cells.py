@@ -4,8 +4,6 @@ One bias a gate, as papers and Keras count them. torch's kernels add a second bi
 here it is a constant zero, except inside the GRU's candidate, whose form needs it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from regard.attention.masks import padding_mask
 from regard.base.shapes import Bool, Float, Int, Tensor
-from regard.compute.linear import linear
-from regard.compute.shared_product import shared
+from regard.compute.linear import linear, shared
 from regard.recurrent.kernels import Recurrence, read_lstm, read_steps
 
 # Each tensor is [layers * directions, batch, hidden]: (h,) for most cells, (h, c) for the LSTM.

@@ -12,8 +12,7 @@ from regard.attention.lookup import Lookup, Memory
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.dropout import Dropout
-from regard.compute.linear import linear
-from regard.compute.shared_product import shared, shared_product
+from regard.compute.linear import linear, shared, shared_product
 from regard.recurrent.cells import CellState, RecurrentStack
 from regard.recurrent.kernels import StepState, cell_step
 

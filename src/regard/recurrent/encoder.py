@@ -1,7 +1,5 @@
 """Recurrent networks that read: the encoder of a translator, and the backbone of a text model."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

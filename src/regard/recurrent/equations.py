@@ -3,8 +3,6 @@
 The fast kernels in `cells` do the same with all gates in one matrix; tests hold both equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

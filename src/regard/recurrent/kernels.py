@@ -1,15 +1,12 @@
 """The arithmetic of recurrent cells: single steps, and an LSTM layer with its own gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from regard.base.shapes import Bool, Float, Tensor
-from regard.compute.linear import product
-from regard.compute.shared_product import shared_product
+from regard.compute.linear import product, shared_product
 
 # The visible state first: (h,) for most cells, (h, c) for the LSTM; each [batch, hidden].
 StepState = tuple[Tensor, ...]

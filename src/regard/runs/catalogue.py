@@ -1,7 +1,5 @@
 """The recipes that ship with the program."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 from regard.settings.recipe import require_known

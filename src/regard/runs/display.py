@@ -1,7 +1,5 @@
 """What is shown while long work goes on: a live line on a terminal, plain lines in a log."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping

@@ -14,25 +14,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from regard.base.errors import RegardError, RunError, SettingsError
 from regard.base.files import write_file
 from regard.base.protocols import Tokenizer
-from regard.settings.recipe import (
-    AnyRecipe,
-    Recipe,
-    read_table,
-    recipe_text,
-    require_task,
-    toml_value,
-    validate,
-)
+from regard.settings import recipe as recipes
 from regard.text.tokenizers import load_tokenizer
 from regard.training.checkpoint import CheckpointStore, read_state
 from regard.training.loop import Limits
@@ -61,11 +54,11 @@ class Run:
             raise RunError(f"{folder} is not empty; choose another folder with --out.")
 
     @classmethod
-    def create(cls, folder: Path, recipe: Recipe) -> Run:
+    def create(cls, folder: Path, recipe: recipes.Recipe) -> Run:
         """Start a run in a new or empty folder; what is there is never overwritten."""
         cls.require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / RECIPE, recipe_text(recipe))
+        write_file(folder / RECIPE, recipes.recipe_text(recipe))
         return cls(folder)
 
     def discard(self) -> None:
@@ -82,10 +75,10 @@ class Run:
             raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
         return cls(folder)
 
-    def recipe(self, kind: type[AnyRecipe]) -> AnyRecipe:
+    def recipe(self, kind: type[recipes.AnyRecipe]) -> recipes.AnyRecipe:
         """Return the recipe that the run was made with, which must be of this kind."""
-        require_task(self.task, kind)
-        return validate(self.table, kind, origin=str(self.folder / RECIPE))
+        recipes.require_task(self.task, kind)
+        return recipes.validate(self.table, kind, origin=str(self.folder / RECIPE))
 
     @property
     def task(self) -> str:
@@ -95,15 +88,15 @@ class Run:
     @property
     def table(self) -> dict[str, Any]:
         """The settings of the run as plain values, not validated."""
-        return read_table(self.folder / RECIPE)
+        return recipes.read_table(self.folder / RECIPE)
 
-    def rewrite(self, recipe: Recipe) -> None:
+    def rewrite(self, recipe: recipes.Recipe) -> None:
         """Record the recipe that a resumed training or a tuned search goes on with."""
-        write_file(self.folder / RECIPE, recipe_text(recipe))
+        write_file(self.folder / RECIPE, recipes.recipe_text(recipe))
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: what was trained, how it learned and what the test found."""
-        from regard.runs.history import run_html
+        from regard.runs.report import run_html
 
         return run_html(self)
 
@@ -197,7 +190,7 @@ def limits_of(settings: LimitSettings) -> Limits:
     )
 
 
-def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
+def open_run(folder: Path, recipe: recipes.Recipe, *, resume: bool) -> Run:
     """Return a new run, or with `resume` the one that is there, if it trains the same thing."""
     if not resume:
         return Run.create(folder, recipe)
@@ -212,7 +205,7 @@ def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
     for key, effect in type(recipe).kept_on_resume.items():
         was, wanted = (_setting(one, key) for one in (before, recipe))
         if was != wanted:
-            shown = was if isinstance(was, str) else toml_value(was)
+            shown = was if isinstance(was, str) else recipes.toml_value(was)
             how = f"without {key}" if was is None else f"with --set {key}={shown}"
             raise SettingsError(
                 f"The run at {folder} has {key} = {was!r}, not {wanted!r}. It {effect}, so a "
@@ -222,7 +215,7 @@ def open_run(folder: Path, recipe: Recipe, *, resume: bool) -> Run:
     return run
 
 
-def _setting(recipe: Recipe, key: str) -> Any:
+def _setting(recipe: recipes.Recipe, key: str) -> Any:
     """Return the setting of a dotted name, None if the recipe has no such setting."""
     found: Any = recipe
     for name in key.split("."):
@@ -231,7 +224,7 @@ def _setting(recipe: Recipe, key: str) -> Any:
 
 
 @contextmanager
-def training_run(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[Run]:
+def training_run(folder: Path, recipe: recipes.Recipe, *, resume: bool) -> Iterator[Run]:
     """Open a run to train; a new one that fails before its first checkpoint is removed again."""
     run = open_run(folder, recipe, resume=resume)
     try:
@@ -251,7 +244,7 @@ def require_files(from_memory: bool, *, what: str) -> None:
         )
 
 
-def finish_or_start(folder: Path, recipe: Recipe) -> Run:
+def finish_or_start(folder: Path, recipe: recipes.Recipe) -> Run:
     """Return the run of this recipe in the folder, new if there is none."""
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())
 
@@ -282,3 +275,35 @@ def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False)
     if tensorboard:
         records.append(TensorBoardLog(run.folder / "tensorboard"))
     return records
+
+
+EXAMPLES_FILE = "examples.txt"
+EXAMPLE_COUNT = 6
+# Long enough to be interesting, short enough for a screen.
+FEWEST_WORDS, MOST_WORDS = 5, 14
+EXAMPLE_CHARACTERS = 10_000  # of a file that is ours
+
+
+def keep_examples(run: Path, sentences: Iterable[str]) -> None:
+    """Keep the first sentences that are fit to be shown."""
+    chosen = _fit_to_show(sentences)
+    if chosen:
+        write_file(run / EXAMPLES_FILE, "\n".join(chosen) + "\n")
+
+
+def kept_examples(run: Path) -> tuple[str, ...]:
+    """Return the sentences that a run has kept; none if there are none."""
+    path = run / EXAMPLES_FILE
+    if path.is_symlink() or not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return _fit_to_show(file.read(EXAMPLE_CHARACTERS).splitlines())
+
+
+def _fit_to_show(sentences: Iterable[str]) -> tuple[str, ...]:
+    fitting = (
+        sentence.strip()
+        for sentence in sentences
+        if FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
+    )
+    return tuple(islice(dict.fromkeys(fitting), EXAMPLE_COUNT))

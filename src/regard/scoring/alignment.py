@@ -3,8 +3,6 @@
 A link is a pair (source word, target word), counted from 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -13,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.base.errors import RegardError, SettingsError
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 Link: TypeAlias = tuple[int, int]
 Links: TypeAlias = Collection[Link]

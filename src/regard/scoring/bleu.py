@@ -1,7 +1,5 @@
 """BLEU and chrF, of corpora, of sentences and by length: sacreBLEU's numbers and signatures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.base.errors import RegardError, SettingsError
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 
 # sacreBLEU has more, but they download a model or need a dictionary that is not installed.
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")

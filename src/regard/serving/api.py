@@ -1,7 +1,5 @@
 """The routes of the page: models, attention and streamed translations, each with a deadline."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine

@@ -1,7 +1,5 @@
 """The application: all routes, the page and its files, and the answers to errors."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from html import escape

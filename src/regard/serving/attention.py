@@ -1,7 +1,5 @@
 """Attention requests: what they contain, and the answer that the page draws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ batch ran. Requests take turns, sentence by sentence, so a short text does not w
 one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Errors of requests: a status, a message, and when to try again."""
 
-from __future__ import annotations
-
 from fastapi.responses import JSONResponse
 
 from regard.base.errors import RegardError

@@ -1,7 +1,5 @@
 """Languages: codes and names, the pair of a run, and language detection."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The statuses are its own: 400 for what cannot be served, 403 for a key that is m
 429 for too many requests. 408, 413 and, for a missed deadline, 503 are additions.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any
@@ -15,18 +13,11 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from regard.documents.segments import linked
+from regard.serving import requests
 from regard.serving.api import within_deadline
 from regard.serving.batcher import TranslationOptions
 from regard.serving.errors import bad_request
 from regard.serving.languages import Guess, Pair, language_name
-from regard.serving.requests import (
-    FORM,
-    PreparedText,
-    TextFormat,
-    prepare,
-    read_request,
-    require_text,
-)
 from regard.serving.state import Server, server_of
 from regard.serving.worker import ModelWorker
 from regard.tasks.translation.results import Translation
@@ -44,7 +35,7 @@ class TranslateRequest(BaseModel):
     q: str | list[str] = Field(description="a text, or a list of them")
     source: str = Field(description='code of a language, or "auto"')
     target: str = Field(description="code of a language")
-    format: TextFormat = Field("text", description="html keeps tags")
+    format: requests.TextFormat = Field("text", description="html keeps tags")
     alternatives: int = Field(0, ge=0, description="further translations of each text")
     api_key: str = Field("", description="where the server requires one")
 
@@ -58,7 +49,7 @@ class DetectRequest(BaseModel):
 
 def _body_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = {"schema": model.model_json_schema()}
-    content = {"application/json": schema, FORM: schema}
+    content = {"application/json": schema, requests.FORM: schema}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -66,7 +57,7 @@ def _body_schema(model: type[BaseModel]) -> dict[str, Any]:
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts; paragraphs, line breaks and tags are kept."""
     server = server_of(request)
-    body = await read_request(request, TranslateRequest, server.settings)
+    body = await requests.read_request(request, TranslateRequest, server.settings)
     server.admit(request, body.api_key)
     texts = body.q if isinstance(body.q, list) else [body.q]
     _require_within_limits(texts, body.alternatives, server)
@@ -86,7 +77,7 @@ async def translate(request: Request) -> Response:
 async def detect(request: Request) -> Response:
     """Return the source languages, most probable first."""
     server = server_of(request)
-    body = await read_request(request, DetectRequest, server.settings)
+    body = await requests.read_request(request, DetectRequest, server.settings)
     server.admit(request, body.api_key)
     _require_within_limits([body.q], 0, server)
     return JSONResponse([guess.to_dict() for guess in server.detector.guesses(body.q)])
@@ -156,7 +147,7 @@ def _require_within_limits(texts: Sequence[str], alternatives: int, server: Serv
             f"({settings.max_alternatives})"
         )
     for text in texts:
-        require_text(text)
+        requests.require_text(text)
 
 
 async def _translate(
@@ -164,8 +155,8 @@ async def _translate(
 ) -> list[list[str]]:
     """Return for each text its translation, then the alternatives."""
 
-    def split() -> list[PreparedText]:
-        return [prepare(text, kind=body.format, pair=worker.model.pair) for text in texts]
+    def split() -> list[requests.PreparedText]:
+        return [requests.prepare(text, kind=body.format, pair=worker.model.pair) for text in texts]
 
     large = body.format == "html" or sum(map(len, texts)) > LONG_TEXT
     prepared = await asyncio.to_thread(split) if large else split()

@@ -1,7 +1,5 @@
 """Metrics, and the middleware: security headers, a log line, and no traceback in a response."""
 
-from __future__ import annotations
-
 import logging
 import time
 import traceback

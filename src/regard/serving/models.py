@@ -1,7 +1,5 @@
 """Served models: runs loaded with a name, a language pair and the fastest engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from regard.base.errors import SettingsError
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.inspection import parameter_count
-from regard.runs.preparation import EXAMPLES, FEWEST_WORDS, MOST_WORDS, kept_examples
+from regard.runs.run import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.serving.languages import Pair, pair_of, read_pair
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.model import LoadedTranslator, load
@@ -94,7 +92,7 @@ def _from_grammar(data: DataSettings) -> list[str]:
     pairs = generate(
         pair=grammar.pair,
         split="test",
-        size=EXAMPLES,
+        size=EXAMPLE_COUNT,
         min_words=min(max(grammar.min_words, FEWEST_WORDS), longest),
         max_words=longest,
         words=grammar.words,

@@ -1,7 +1,5 @@
 """Reading requests: their bodies within limits, and their texts split into sentences."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The server process: its socket, time limits for slow clients, and uvicorn's configuration."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

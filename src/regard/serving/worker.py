@@ -1,7 +1,5 @@
 """The model worker: one model and its thread, which translates batches and computes attention."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -18,12 +16,7 @@ from regard.decoding.rules import Rules
 from regard.decoding.search import LengthPenalty
 from regard.documents.segments import SENTENCE_ERRORS
 from regard.engines.torch_engine import TorchEngine
-from regard.serving.attention import (
-    AttentionRequest,
-    EncodedRequest,
-    attention_view,
-    encode_request,
-)
+from regard.serving import attention as attention_views
 from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
@@ -37,7 +30,9 @@ class ClientGoneError(Exception):
 
 
 def stream_greedy(
-    translator: LoadedTranslator, request: EncodedRequest, on_text: Callable[[str], None]
+    translator: LoadedTranslator,
+    request: attention_views.EncodedRequest,
+    on_text: Callable[[str], None],
 ) -> None:
     """Decode greedily and call `on_text` with the text so far after every token.
 
@@ -125,11 +120,13 @@ class ModelWorker:
             )
         return await self.batcher.translate(sentences)
 
-    async def attend(self, request: AttentionRequest) -> dict[str, Any]:
+    async def attend(self, request: attention_views.AttentionRequest) -> dict[str, Any]:
         """Return a translation with its attention, steps and beam."""
         return await self._run_view(lambda: self._view(self._encode(request)))
 
-    async def stream(self, request: AttentionRequest) -> AsyncIterator[str | dict[str, Any]]:
+    async def stream(
+        self, request: attention_views.AttentionRequest
+    ) -> AsyncIterator[str | dict[str, Any]]:
         """Yield the text as it grows, then what `attend` returns."""
         loop = asyncio.get_running_loop()
         texts: asyncio.Queue[str | None] = asyncio.Queue()
@@ -168,16 +165,16 @@ class ModelWorker:
         finally:
             self._views -= 1
 
-    def _encode(self, request: AttentionRequest) -> EncodedRequest:
-        return encode_request(
+    def _encode(self, request: attention_views.AttentionRequest) -> attention_views.EncodedRequest:
+        return attention_views.encode_request(
             self.model.translator,
             request,
             max_tokens=self._settings.view_tokens,
             max_beam=self._settings.max_beam,
         )
 
-    def _view(self, request: EncodedRequest) -> dict[str, Any]:
-        return attention_view(self.model.translator, self.model.name, request)
+    def _view(self, request: attention_views.EncodedRequest) -> dict[str, Any]:
+        return attention_views.attention_view(self.model.translator, self.model.name, request)
 
     async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
         loop = asyncio.get_running_loop()

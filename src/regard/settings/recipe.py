@@ -1,7 +1,5 @@
 """Recipes: the base of all schemas, read from TOML and overrides, written back as TOML."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import tomllib

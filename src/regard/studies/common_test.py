@@ -1,7 +1,5 @@
 """The test set on which several runs are compared: their common one, or given files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Comparison of translators on one test set: scores, significance tests and speed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

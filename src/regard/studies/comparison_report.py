@@ -1,7 +1,5 @@
 """The comparison as files: a page, a figure, and the numbers behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import pstdev

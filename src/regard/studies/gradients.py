@@ -5,8 +5,6 @@ of n Jacobians, for a tanh RNN prod_k U^T diag(tanh'(a_{t+k})), which shrinks or
 attention has a path from the loss to every state that is one step long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

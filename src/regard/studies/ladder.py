@@ -5,8 +5,6 @@ a key, and the answer is the value that came with it last. Content finds the pai
 which of them is the last, only order can tell.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass

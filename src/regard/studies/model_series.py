@@ -1,7 +1,5 @@
 """The model series: recipes from no attention to the Transformer with the same training time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

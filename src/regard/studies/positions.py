@@ -1,7 +1,5 @@
 """Positional encodings as pictures: of a kind as the papers give it, or as a run has learned it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from regard.attention.positions import (
-    POSITIONS,
-    AddedPositions,
-    DistanceBias,
-    PairPositions,
-    PositionOptions,
-    Positions,
-    RotatedPositions,
-)
+from regard.attention import positions
 from regard.base.errors import SettingsError
 from regard.pictures.positions import (
     draw_position_curves,
@@ -110,7 +100,9 @@ def positions_of(
     """Return the positions of a kind; `own` are those that a run was trained with."""
     if run is None:
         if kind == OWN or kind in _learned_kinds():
-            drawn = [name for name in POSITIONS if name not in ("none", *_learned_kinds())]
+            drawn = [
+                name for name in positions.POSITIONS if name not in ("none", *_learned_kinds())
+            ]
             raise SettingsError(
                 f"Positions of the kind {kind!r} belong to a trained run: name its folder. "
                 f"Without one there are: {', '.join(drawn)}."
@@ -135,27 +127,33 @@ def positions_of(
 
 def picture(kind: str, subject: Subject) -> PositionVectors | PositionCurves:
     """Return what there is to see of a kind of positions, which depends on where they act."""
-    require_known(kind, POSITIONS, what="kind of positions")
+    require_known(kind, positions.POSITIONS, what="kind of positions")
     parts = [fresh(kind, subject)] if subject.model is None else _parts(subject.model, kind)
     if not 0 <= subject.layer < len(parts):
         raise SettingsError(
             f"There is no layer {subject.layer}: the layers are 0 to {len(parts) - 1}."
         )
-    part = parts[subject.layer if isinstance(parts[0], PairPositions) else 0]
+    part = parts[subject.layer if isinstance(parts[0], positions.PairPositions) else 0]
     for place, draw in PICTURES.items():
         if isinstance(part, place):
             return draw(part, kind, subject)
     raise SettingsError(f"There is nothing to see of positions of the kind {kind!r}.")
 
 
-def fresh(kind: str, subject: Subject) -> Positions:
+def fresh(kind: str, subject: Subject) -> positions.Positions:
     """Return positions of a kind that no training has changed."""
-    return POSITIONS[kind].build(PositionOptions(model_dim=subject.width, heads=subject.heads))
+    return positions.POSITIONS[kind].build(
+        positions.PositionOptions(model_dim=subject.width, heads=subject.heads)
+    )
 
 
 def _learned_kinds() -> list[str]:
     """Return the kinds that have parameters, of which there is nothing to see before training."""
-    return [kind for kind in POSITIONS if any(True for _ in fresh(kind, Subject()).parameters())]
+    return [
+        kind
+        for kind in positions.POSITIONS
+        if any(True for _ in fresh(kind, Subject()).parameters())
+    ]
 
 
 def _model_of(run: Path) -> tuple[Any, nn.Module]:
@@ -168,7 +166,7 @@ def _model_of(run: Path) -> tuple[Any, nn.Module]:
     return loaded.recipe.model, loaded.model
 
 
-def _added(part: AddedPositions, kind: str, subject: Subject) -> PositionVectors:
+def _added(part: positions.AddedPositions, kind: str, subject: Subject) -> PositionVectors:
     end = part.max_length
     length = subject.length if end is None else min(end, 2 * subject.length)
     values = part(length).detach().numpy()
@@ -176,13 +174,13 @@ def _added(part: AddedPositions, kind: str, subject: Subject) -> PositionVectors
     return PositionVectors(title, "position", range(length), values)
 
 
-def _pairs(part: PairPositions, kind: str, subject: Subject) -> PositionVectors:
+def _pairs(part: positions.PairPositions, kind: str, subject: Subject) -> PositionVectors:
     distances, vectors = part.by_distance()
     title = f"{kind} positions, keys of layer {subject.layer}"
     return PositionVectors(title, "distance", distances, vectors.detach().numpy())
 
 
-def _rotated(part: RotatedPositions, kind: str, subject: Subject) -> PositionCurves:
+def _rotated(part: positions.RotatedPositions, kind: str, subject: Subject) -> PositionCurves:
     """Return by how much two equal vectors still agree at every distance."""
     waves = part.agreement(subject.length, head_dim=subject.width // subject.heads)
     count = waves.shape[1]
@@ -193,7 +191,7 @@ def _rotated(part: RotatedPositions, kind: str, subject: Subject) -> PositionCur
     return PositionCurves(title, "agreement of equal vectors", range(subject.length), curves)
 
 
-def _biased(part: DistanceBias, kind: str, subject: Subject) -> PositionCurves:
+def _biased(part: positions.DistanceBias, kind: str, subject: Subject) -> PositionCurves:
     distances = torch.arange(subject.length)
     bias = part(distances[None], dtype=torch.float32)[:, 0]  # [head, distance]
     curves = {f"head {head}": row.tolist() for head, row in enumerate(bias)}
@@ -201,15 +199,17 @@ def _biased(part: DistanceBias, kind: str, subject: Subject) -> PositionCurves:
     return PositionCurves(title, "added to the score", range(subject.length), curves)
 
 
-def _parts(model: nn.Module, kind: str) -> list[Positions]:
+def _parts(model: nn.Module, kind: str) -> list[positions.Positions]:
     """Return the positions of a model, in the order of its layers."""
-    return [part for part in model.modules() if type(part) is POSITIONS[kind]]
+    return [part for part in model.modules() if type(part) is positions.POSITIONS[kind]]
 
 
 # What is drawn of the positions that act in each place.
-PICTURES: dict[type[Positions], Callable[[Any, str, Subject], PositionVectors | PositionCurves]] = {
-    AddedPositions: _added,
-    PairPositions: _pairs,
-    RotatedPositions: _rotated,
-    DistanceBias: _biased,
+PICTURES: dict[
+    type[positions.Positions], Callable[[Any, str, Subject], PositionVectors | PositionCurves]
+] = {
+    positions.AddedPositions: _added,
+    positions.PairPositions: _pairs,
+    positions.RotatedPositions: _rotated,
+    positions.DistanceBias: _biased,
 }

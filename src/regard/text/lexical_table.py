@@ -1,7 +1,5 @@
 """Translation probabilities of single tokens: the table t(f | e) of IBM model 1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

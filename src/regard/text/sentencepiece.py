@@ -17,13 +17,7 @@ import sentencepiece
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
-from regard.text.vocabulary import (
-    read_record,
-    surfaces_of_bytes,
-    visible,
-    words_of_surfaces,
-    write_record,
-)
+from regard.text import vocabulary
 
 ModelType = Literal["unigram", "bpe"]
 
@@ -150,23 +144,25 @@ class SentencePieceTokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return each id as readable text: "▁" begins a word, "<0xE2>" is a byte."""
-        return [visible(self._processor.id_to_piece(number)) for number in ids]
+        return [vocabulary.visible(self._processor.id_to_piece(number)) for number in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
         """Return for each id the index of the whitespace-separated word that it belongs to."""
-        return words_of_surfaces(surfaces_of_bytes([self._bytes[number] for number in ids]))
+        return vocabulary.words_of_surfaces(
+            vocabulary.surfaces_of_bytes([self._bytes[number] for number in ids])
+        )
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, which SentencePiece can read, and `folder/name.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / f"{name}.model", self.model)
         record = {"kind": "sentencepiece", "sha256": hashlib.sha256(self.model).hexdigest()}
-        write_record(folder, name, record)
+        vocabulary.write_record(folder, name, record)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> SentencePieceTokenizer:
         """Return the tokenizer that `save` wrote; raise RunError if it is missing or damaged."""
-        digest = read_record(folder, name).get("sha256")
+        digest = vocabulary.read_record(folder, name).get("sha256")
         path = folder / f"{name}.model"
         try:
             model = path.read_bytes()

@@ -6,8 +6,6 @@ A dot does not end a sentence after an abbreviation, an initial, the number of a
 ordinal number in a language that writes ordinals with a dot. A blank line always ends it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

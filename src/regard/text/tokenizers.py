@@ -1,17 +1,14 @@
 """The registry of tokenizers, and a wrapper for running text with line breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from regard.base.errors import RunError
 from regard.text.byte_bpe import ByteBpeTokenizer
-from regard.text.character import CharacterTokenizer
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
 from regard.text.vocabulary import Vocabulary, read_record
-from regard.text.word import WordTokenizer
+from regard.text.words import CharacterTokenizer, WordTokenizer
 
 Kind = Literal["character", "word", "sentencepiece", "byte-bpe"]
 AnyTokenizer: TypeAlias = (

@@ -4,8 +4,6 @@ A crash at any moment leaves either the old or the new checkpoint, never half of
 is pickle, so reading a checkpoint from a stranger cannot execute code.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The training loop, from the first update to the last, for any model."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +14,7 @@ from torch import nn
 from regard.batching.order import BatchPosition
 from regard.compute.device import keep_memory
 from regard.compute.processes import using_threads
-from regard.training.checkpoint import (
-    CheckpointAverage,
-    CheckpointStore,
-    MovingAverage,
-    mean_of,
-    read_weights,
-    replaced,
-)
+from regard.training import checkpoint
 from regard.training.losses import LossSum
 from regard.training.progress import Completion, Observer, Progress
 from regard.training.update import Counted, Sharing, gradients, update
@@ -105,9 +96,9 @@ class Optimisation(Generic[AnyBatch]):
     learning_rate: Callable[[int, float], float]
     clip: float = 1.0
     accumulate: int = 1
-    moving: MovingAverage | None = None
+    moving: checkpoint.MovingAverage | None = None
     """A moving average, which is validated and kept in the model's place."""
-    average: CheckpointAverage | None = None
+    average: checkpoint.CheckpointAverage | None = None
     """An average of checkpoints, made at the end and kept if it validates at least as well."""
     sharing: Sharing[AnyBatch] | None = None
     """How several processes share the gradients of a batch."""
@@ -121,7 +112,7 @@ def fit(
     optimisation: Optimisation[AnyBatch],
     *,
     limits: Limits,
-    store: CheckpointStore,
+    store: checkpoint.CheckpointStore,
     observer: Observer,
 ) -> Progress:
     """Train until a limit is reached, from the newest checkpoint if there is one."""
@@ -187,14 +178,14 @@ def _validated(
     model: nn.Module,
     progress: Progress,
     validate: Callable[[], Validation],
-    store: CheckpointStore,
+    store: checkpoint.CheckpointStore,
     observer: Observer,
     optimisation: Optimisation[Any],
 ) -> Progress:
     """Validate, and keep the model if it is the best so far or one of the best."""
     moving, average = optimisation.moving, optimisation.average
     model.eval()
-    with replaced(model, moving.weights) if moving else nullcontext():
+    with checkpoint.replaced(model, moving.weights) if moving else nullcontext():
         with torch.no_grad():
             found = validate()
         progress = progress.validated(found.value)
@@ -210,8 +201,8 @@ def _averaged(
     model: nn.Module,
     progress: Progress,
     objective: Objective[Any],
-    store: CheckpointStore,
-    average: CheckpointAverage,
+    store: checkpoint.CheckpointStore,
+    average: checkpoint.CheckpointAverage,
 ) -> Progress | None:
     """Validate the mean of checkpoints; keep it and return its progress if it is the best."""
     final_validate = objective.final_validate
@@ -221,9 +212,14 @@ def _averaged(
     model.eval()
     best = math.inf if progress.best_value is None else progress.best_value
     if final_validate is not None and store.best.is_dir():
-        with replaced(model, read_weights(model, store.best)), torch.no_grad():
+        with (
+            checkpoint.replaced(model, checkpoint.read_weights(model, store.best)),
+            torch.no_grad(),
+        ):
             best = final_validate().value
-    with replaced(model, mean_of(read_weights(model, folder) for folder in folders)):
+    with checkpoint.replaced(
+        model, checkpoint.mean_of(checkpoint.read_weights(model, folder) for folder in folders)
+    ):
         with torch.no_grad():
             found = objective.validate()
             value = found.value if final_validate is None else final_validate().value

@@ -1,7 +1,5 @@
 """Losses over the vocabulary: plain, in chunks of rows, and with R-Drop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

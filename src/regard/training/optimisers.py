@@ -5,8 +5,6 @@ much in fewer updates (Jordan et al. 2024). Its cost grows with the cube of the 
 the batch, so it pays for narrow models and large batches.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

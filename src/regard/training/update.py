@@ -1,7 +1,5 @@
 """The one optimiser step, normalised by target tokens, by one process or by several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

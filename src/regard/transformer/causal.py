@@ -4,8 +4,6 @@ All that a next step needs is in the state: the keys and values of every layer. 
 or one at a time give the same features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

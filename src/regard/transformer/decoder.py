@@ -4,8 +4,6 @@ All that a next step needs is in the state: the keys and values of every layer, 
 so far and for the source. Many tokens at once or one at a time give the same features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,13 +16,7 @@ from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import DistanceBias
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
-from regard.transformer.layers import (
-    Embedded,
-    FeedForward,
-    RecurrentUnit,
-    Residual,
-    recompute_layer,
-)
+from regard.transformer import layers as parts
 
 
 class Owners(NamedTuple):
@@ -99,12 +91,12 @@ class DecoderLayer(nn.Module):
     def __init__(
         self,
         *,
-        self_attention: MultiHeadAttention | RecurrentUnit,
-        self_residual: Residual,
+        self_attention: MultiHeadAttention | parts.RecurrentUnit,
+        self_residual: parts.Residual,
         cross_attention: MultiHeadAttention,
-        cross_residual: Residual,
-        feed_forward: FeedForward,
-        feed_forward_residual: Residual,
+        cross_residual: parts.Residual,
+        feed_forward: parts.FeedForward,
+        feed_forward_residual: parts.Residual,
     ):
         super().__init__()
         self.self_attention = self_attention
@@ -130,7 +122,7 @@ class DecoderLayer(nn.Module):
         inputs = self.self_residual.enter(features)
         self_weights = None
         after: LayerPast
-        if isinstance(self.self_attention, RecurrentUnit):
+        if isinstance(self.self_attention, parts.RecurrentUnit):
             change, after = self.self_attention(inputs, past)
         else:
             (change, self_weights), after = self.self_attention(
@@ -159,7 +151,7 @@ class TransformerDecoder(nn.Module):
     def __init__(
         self,
         *,
-        embedded: Embedded,
+        embedded: parts.Embedded,
         layers: Sequence[DecoderLayer],
         norm: nn.Module | None,
         window: int | None = None,
@@ -253,7 +245,7 @@ class TransformerDecoder(nn.Module):
         )
         outputs = []
         for number, layer in enumerate(self._layers()):
-            output = recompute_layer(layer, wanted=self.recompute)(
+            output = parts.recompute_layer(layer, wanted=self.recompute)(
                 features,
                 visibility,
                 state.memory[number],

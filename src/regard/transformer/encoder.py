@@ -1,7 +1,5 @@
 """Encoders of Transformers: self-attention, or convolutions in its place for comparison."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What Transformers are made of: embedding, residual connection, feed-forward network, layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -10,7 +10,7 @@ import torch
 
 import regard
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
-from regard.batching.stream import all_windows
+from regard.batching.texts import all_windows
 from regard.runs.run import open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from regard.batching.batch import encode_pairs
 from regard.runs.run import Run, open_run
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.translation import training as translate

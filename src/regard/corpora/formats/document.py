@@ -1,7 +1,5 @@
 """Documents: fixed text and text to translate in file order; paragraphs and TSV columns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

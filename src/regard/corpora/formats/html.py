@@ -1,7 +1,5 @@
 """HTML: each block of text is one segment, and the tags inside it are restored."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from html.parser import HTMLParser

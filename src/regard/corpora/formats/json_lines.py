@@ -1,7 +1,5 @@
 """JSON lines: one field of each object is translated, the rest of the line is not changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Message catalogues (gettext PO): empty translations are filled in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The registry of document formats by name and file ending, and the sentence pairs in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """Subtitles (SubRip): numbers and times are kept, and the number of lines of each subtitle."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

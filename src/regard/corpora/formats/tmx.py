@@ -1,7 +1,5 @@
 """Translation memories (TMX 1.4): missing texts of the target language are filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """XLIFF 1.2 and 2.x: missing targets are filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

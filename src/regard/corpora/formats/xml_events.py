@@ -4,8 +4,6 @@ The parser is expat, which reads no other files. Documents that declare entities
 because entities can grow without bound or refer to other files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

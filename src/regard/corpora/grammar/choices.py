@@ -1,7 +1,5 @@
 """Random choices: numbers, lengths of parts, style, and words that fit together."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,25 +1,15 @@
 """Samples clauses with an exact number of English words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from regard.corpora.grammar import choices, tree
+from regard.corpora.grammar import phrases as clause_parts
 from regard.corpora.grammar.lexicon import Noun, Verb, clause_verbs
-from regard.corpora.grammar.phrases import (
-    LIGHT,
-    LONGEST_PHRASE,
-    SHORTEST_PHRASE,
-    NounPhrases,
-    Plan,
-    draw_plan,
-    phrase_options,
-)
 
 SHORTEST_RELATIVE, LONGEST_RELATIVE = 3, 11
-HEAVY = LIGHT + LONGEST_RELATIVE
-JOINED = 2 * LIGHT + 1
+HEAVY = clause_parts.LIGHT + LONGEST_RELATIVE
+JOINED = 2 * clause_parts.LIGHT + 1
 """Most words of two noun phrases and the "and" between them."""
 LONGEST_CLAUSE = 18
 """Words that a clause can always fill, even in the simple style."""
@@ -78,7 +68,9 @@ class Layout(NamedTuple):
     def bounds(self) -> list[choices.Bounds]:
         """Return the bounds in the order subject, object, phrases."""
         parts = [self.subject] if self.object is None else [self.subject, self.object]
-        return parts + [(SHORTEST_PHRASE, LONGEST_PHRASE)] * len(self.phrases)
+        return parts + [(clause_parts.SHORTEST_PHRASE, clause_parts.LONGEST_PHRASE)] * len(
+            self.phrases
+        )
 
 
 class Clauses:
@@ -90,14 +82,14 @@ class Clauses:
         self._selection = selection
         self._stream = stream
         self._style = style
-        self._noun_phrases = NounPhrases(selection, stream, style)
+        self._noun_phrases = clause_parts.NounPhrases(selection, stream, style)
 
     def clause(self, words: int, tense: tree.Tense, position: Position = INNER) -> tree.Clause:
         """Return a clause of 3 to `LONGEST_CLAUSE` words."""
         stream = self._stream
         if position.content and words >= 7 and self._style.contents and stream.chance(18):
             return self._saying(words, tense)
-        if words <= LIGHT + 3 and stream.chance(20):
+        if words <= clause_parts.LIGHT + 3 and stream.chance(20):
             return self._copula(words, tense, affirmative=position.affirmative)
         return self.action(words, tense, position)
 
@@ -120,7 +112,7 @@ class Clauses:
 
     def _saying(self, words: int, tense: tree.Tense) -> tree.Clause:
         """Return "someone thinks that" and a clause."""
-        subject = self._stream.between(1, min(LIGHT, words - 5))
+        subject = self._stream.between(1, min(clause_parts.LIGHT, words - 5))
         return tree.Clause(
             subject=self._sayer(subject),
             verb=self._stream.choose(clause_verbs()),
@@ -148,7 +140,7 @@ class Clauses:
         longest = min(3 if affirmative else 4, words - 1)
         predicate = words - 1
         if gap is None:
-            predicate = stream.between(max(2, words - LIGHT), longest)
+            predicate = stream.between(max(2, words - clause_parts.LIGHT), longest)
         negated = predicate == 4 or (predicate == 3 and not affirmative and stream.chance(40))
         degree = predicate - negated == 3
         if gap is None:
@@ -174,7 +166,7 @@ class Clauses:
         acting = verb.subjects
         if gap is not None and gap.role == "subject":
             acting = frozenset({gap.pronoun.noun.kind})
-        plan = draw_plan(
+        plan = clause_parts.draw_plan(
             self._stream,
             self._selection,
             self._style,
@@ -190,7 +182,9 @@ class Clauses:
         layout = self._layout(verb, plan, position, living=acting <= choices.LIVING)
         return self._fill(verb, plan, layout, tense, position) if layout is not None else None
 
-    def _layout(self, verb: Verb, plan: Plan, position: Position, *, living: bool) -> Layout | None:
+    def _layout(
+        self, verb: Verb, plan: clause_parts.Plan, position: Position, *, living: bool
+    ) -> Layout | None:
         """Return parts that can have the words of the plan, or None if there are none.
 
         Nothing may follow a relative clause at the end of an object: it would seem to belong
@@ -201,15 +195,19 @@ class Clauses:
         nested = position.gap is None and self._style.relatives
         long_subject = nested and plan.frequency is None
         long_object = nested and not plan.negated and not plan.trailing
-        options = phrase_options(self._style, verb, plan, living=living)
+        options = clause_parts.phrase_options(self._style, verb, plan, living=living)
         phrases = [prepositions for prepositions in options if stream.chance(40)]
         # Shorter than it might be, so that not every noun is "very old".
-        light = (1, LIGHT - 1) if plan.words < 2 * LIGHT and stream.chance(70) else (1, LIGHT)
+        light = (
+            (1, clause_parts.LIGHT - 1)
+            if plan.words < 2 * clause_parts.LIGHT and stream.chance(70)
+            else (1, clause_parts.LIGHT)
+        )
         subject = (1, 1) if position.gap_role == "subject" else light
         thing = None
         if verb.objects:
             thing = (1, 1) if position.gap_role == "object" else light
-            if long_object and plan.words > LIGHT and stream.chance(33):
+            if long_object and plan.words > clause_parts.LIGHT and stream.chance(33):
                 thing, options, phrases = (1, HEAVY), [], []
         longest = (1, HEAVY) if long_subject else subject
         layout = Layout(longest if stream.chance(25) else subject, thing, phrases)
@@ -222,7 +220,12 @@ class Clauses:
         return barer if choices.possible(plan.words, barer.bounds()) else None
 
     def _fill(
-        self, verb: Verb, plan: Plan, layout: Layout, tense: tree.Tense, position: Position
+        self,
+        verb: Verb,
+        plan: clause_parts.Plan,
+        layout: Layout,
+        tense: tree.Tense,
+        position: Position,
     ) -> tree.Clause:
         """Draw the nouns of a clause into its layout."""
         stream = self._stream
@@ -264,7 +267,7 @@ class Clauses:
         self,
         words: int,
         verb: Verb,
-        plan: Plan,
+        plan: clause_parts.Plan,
         tense: tree.Tense,
         position: Position,
         *,
@@ -275,12 +278,16 @@ class Clauses:
         if words == 1 and "person" in verb.subjects and style.pronouns and stream.chance(65):
             return tree.Pronoun(stream.choose(SUBJECTS_WITH_THEY if position.they else SUBJECTS))
         nouns = self._selection.nouns(verb.subjects)
-        if words <= LIGHT:
+        if words <= clause_parts.LIGHT:
             determiners = style.determiners if plan.negated else style.subject_determiners
             return self._noun_phrases.light(nouns, words, determiners)
         if words <= JOINED and not position.after_and and stream.chance(25):
             return self._noun_phrases.joined(nouns, words)
-        if placed and words <= LIGHT + LONGEST_PHRASE and stream.chance(40):
+        if (
+            placed
+            and words <= clause_parts.LIGHT + clause_parts.LONGEST_PHRASE
+            and stream.chance(40)
+        ):
             return self._noun_phrases.placed(nouns, words)
         return self._with_relative(nouns, words, tense)
 
@@ -289,7 +296,7 @@ class Clauses:
         words: int,
         verb: Verb,
         subject: tree.Nominal,
-        plan: Plan,
+        plan: clause_parts.Plan,
         tense: tree.Tense,
         position: Position,
     ) -> tree.NounPhrase | tree.Pronoun | tree.Coordination:
@@ -302,7 +309,7 @@ class Clauses:
             first = isinstance(subject, tree.Pronoun) and subject.word in ("I", "we")
             return tree.Pronoun(stream.choose(OBJECTS_OF_FIRST if first else OBJECTS))
         nouns = self._selection.nouns(verb.objects)
-        if words <= LIGHT:
+        if words <= clause_parts.LIGHT:
             counted = not plan.negated
             phrase = self._noun_phrases.light(nouns, words, style.determiners, counted=counted)
             if isinstance(subject, tree.NounPhrase) and phrase.noun is subject.noun:
@@ -318,7 +325,7 @@ class Clauses:
     ) -> tree.NounPhrase:
         """Return a noun phrase with a relative clause, of 5 words or more."""
         longest = min(LONGEST_RELATIVE, words - 2)
-        relative = self._stream.between(max(SHORTEST_RELATIVE, words - LIGHT), longest)
+        relative = self._stream.between(max(SHORTEST_RELATIVE, words - clause_parts.LIGHT), longest)
         head = self._noun_phrases.light(nouns, words - relative, ("the", "the", "a", ""))
         return tree.NounPhrase(
             head.noun,

@@ -1,7 +1,5 @@
 """English: the source of every pair. Its only comma ends a fronted subordinate clause."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from regard.corpora.grammar import tree

@@ -6,8 +6,6 @@ fronted subordinate clause and stand before "mais". I, we and a "they" without a
 masculine.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from regard.corpora.grammar import french_forms as forms

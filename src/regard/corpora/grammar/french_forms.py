@@ -1,7 +1,5 @@
 """French forms: articles, adjectives and pronouns in gender and number; verbs in tense."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 

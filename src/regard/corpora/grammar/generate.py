@@ -1,7 +1,5 @@
 """Sentence pairs of the grammar: sampling, alignment, splits and files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -13,8 +11,7 @@ from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.grammar.sampling import Sampler
 from regard.corpora.grammar.tree import Cause, Language, Pronoun, Token
-from regard.corpora.parallel import SentencePair
-from regard.corpora.pharaoh import format_alignment
+from regard.corpora.parallel import SentencePair, format_alignment
 
 LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE, "fr": french.LANGUAGE}
 PAIRS = ("en-de", "en-fr")

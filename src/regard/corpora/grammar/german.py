@@ -1,7 +1,5 @@
 """German: verb second in main clauses, verb last in subordinate ones."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias, cast
 
 from regard.corpora.grammar import german_forms as forms

@@ -1,18 +1,9 @@
 """German forms: articles, endings and pronouns in case, gender and number; verbs in tense."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
+from regard.corpora.grammar import tree
 from regard.corpora.grammar.lexicon import Adjective, Noun, Verb
-from regard.corpora.grammar.tree import (
-    Conjunction,
-    Determiner,
-    Modal,
-    Preposition,
-    PronounWord,
-    Tense,
-)
 
 Case: TypeAlias = Literal["nominative", "accusative", "dative"]
 Number: TypeAlias = Literal["first", "third", "plural"]
@@ -51,13 +42,13 @@ MIXED: Declension = {
     "dative": {"masculine": "en", "feminine": "en", "neuter": "en", "plural": "en"},
 }
 
-STEMS: dict[Determiner, str] = {
+STEMS: dict[tree.Determiner, str] = {
     "a": "ein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr",
 }  # fmt: skip
-STRONG_STEMS: dict[Determiner, str] = {"this": "dies", "every": "jed"}
-NUMERALS: dict[Determiner, str] = {"two": "zwei", "three": "drei", "four": "vier"}
+STRONG_STEMS: dict[tree.Determiner, str] = {"this": "dies", "every": "jed"}
+NUMERALS: dict[tree.Determiner, str] = {"two": "zwei", "three": "drei", "four": "vier"}
 
-PRONOUNS: dict[PronounWord, tuple[str, str, str]] = {
+PRONOUNS: dict[tree.PronounWord, tuple[str, str, str]] = {
     "I": ("ich", "mich", "mir"),
     "we": ("wir", "uns", "uns"),
     "he": ("er", "ihn", "ihm"),
@@ -65,9 +56,9 @@ PRONOUNS: dict[PronounWord, tuple[str, str, str]] = {
     "it": ("es", "es", "ihm"),
     "they": ("sie", "sie", "ihnen"),
 }
-BOUND: dict[str, PronounWord] = {"masculine": "he", "feminine": "she", "neuter": "it"}
+BOUND: dict[str, tree.PronounWord] = {"masculine": "he", "feminine": "she", "neuter": "it"}
 
-PREPOSITIONS: dict[Preposition, tuple[str, Case]] = {
+PREPOSITIONS: dict[tree.Preposition, tuple[str, Case]] = {
     "in": ("in", "dative"),
     "on": ("auf", "dative"),
     "with": ("mit", "dative"),
@@ -87,7 +78,7 @@ CONTRACTIONS = {
     ("zu", "dem"): "zum",
     ("zu", "der"): "zur",
 }
-CONJUNCTIONS: dict[Conjunction, str] = {
+CONJUNCTIONS: dict[tree.Conjunction, str] = {
     "because": "weil",
     "although": "obwohl",
     "if": "wenn",
@@ -95,7 +86,7 @@ CONJUNCTIONS: dict[Conjunction, str] = {
     "while": "während",
 }
 DEGREES = {"very": "sehr", "too": "zu"}
-BE: dict[tuple[Tense, Number], str] = {
+BE: dict[tuple[tree.Tense, Number], str] = {
     ("present", "first"): "bin",
     ("present", "third"): "ist",
     ("present", "plural"): "sind",
@@ -103,7 +94,7 @@ BE: dict[tuple[Tense, Number], str] = {
     ("past", "third"): "war",
     ("past", "plural"): "waren",
 }
-MODALS: dict[tuple[Modal, Tense], tuple[str, str]] = {
+MODALS: dict[tuple[tree.Modal, tree.Tense], tuple[str, str]] = {
     ("can", "present"): ("kann", "können"),
     ("must", "present"): ("muss", "müssen"),
     ("should", "present"): ("sollte", "sollten"),
@@ -117,7 +108,7 @@ def column(noun: Noun, plural: bool) -> str:
     return "plural" if plural else noun.german_gender
 
 
-def determiner_form(determiner: Determiner, case: Case, noun: Noun, plural: bool) -> str:
+def determiner_form(determiner: tree.Determiner, case: Case, noun: Noun, plural: bool) -> str:
     """Return der, ein, mein, dieser ... in case, gender and number."""
     gender = column(noun, plural)
     if determiner == "the":
@@ -134,7 +125,9 @@ def kein_form(case: Case, noun: Noun, plural: bool) -> str:
     return "kein" + EIN[case][column(noun, plural)]
 
 
-def adjective_form(adjective: Adjective, determiner: Determiner, case: Case, column: str) -> str:
+def adjective_form(
+    adjective: Adjective, determiner: tree.Determiner, case: Case, column: str
+) -> str:
     """Return the adjective with its weak, mixed or strong ending."""
     stem = adjective.german_stem or adjective.german
     if determiner == "the" or determiner in STRONG_STEMS:
@@ -156,7 +149,7 @@ def noun_form(noun: Noun, case: Case, plural: bool) -> str:
     return noun.german
 
 
-def verb_form(verb: Verb, tense: Tense, number: Number) -> str:
+def verb_form(verb: Verb, tense: tree.Tense, number: Number) -> str:
     """Return the finite verb without its separable prefix."""
     if tense == "past":
         return verb.german_past_plural if number == "plural" else verb.german_past

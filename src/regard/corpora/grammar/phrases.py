@@ -1,7 +1,5 @@
 """Samples the parts of a clause: noun phrases, adverbs, negation and modals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from regard.corpora.grammar import choices, tree

@@ -1,7 +1,5 @@
 """Samples sentences with an exact number of English words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 

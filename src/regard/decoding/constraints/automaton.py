@@ -4,8 +4,6 @@ A `CharacterAutomaton` reads characters, a `TokenAutomaton` reads the tokens of 
 a `BatchAutomaton` follows the rows of a search, each in the automaton of its sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Forecasting: the next values of a series of numbers."""
 
-from __future__ import annotations
-
 from regard.tasks import Task, part
 from regard.tasks.forecasting.settings import ForecastRecipe
 

@@ -1,7 +1,5 @@
 """The series of a recipe, cut into windows to train, to choose by and to test on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,15 +13,7 @@ from jaxtyping import Float, Int
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
 from regard.batching.windows import WindowBatch
-from regard.corpora.series import (
-    FIBONACCI,
-    Series,
-    cut_windows,
-    fibonacci,
-    read_column,
-    require_length,
-    scaled_series,
-)
+from regard.corpora import series as series_data
 from regard.runs.run import require_files
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
@@ -38,7 +28,7 @@ MEMORY = Path("data")
 class Windows:
     """All windows of a series, and which of them belong to which part."""
 
-    series: Series
+    series: series_data.Series
     inputs: Float[np.ndarray, "windows window"]
     expected: Float[np.ndarray, "windows horizon"]
     train: Int[np.ndarray, "train"]
@@ -89,12 +79,14 @@ def read_windows(settings: SeriesSettings) -> Windows:
     return _windows(read_series(settings), settings)
 
 
-def _windows(series: Series, settings: SeriesSettings) -> Windows:
-    inputs, expected = cut_windows(series.scaled, window=settings.window, horizon=settings.horizon)
+def _windows(series: series_data.Series, settings: SeriesSettings) -> Windows:
+    inputs, expected = series_data.cut_windows(
+        series.scaled, window=settings.window, horizon=settings.horizon
+    )
     return Windows(series, inputs, expected, *_split(len(inputs), settings))
 
 
-def read_series(settings: SeriesSettings) -> Series:
+def read_series(settings: SeriesSettings) -> series_data.Series:
     """Return the CSV column that the settings name, or the built-in series, scaled.
 
     Where the end of the series is the test, the scale is taken from what lies before it.
@@ -102,21 +94,23 @@ def read_series(settings: SeriesSettings) -> Series:
     require_files(settings.from_memory, what="numbers")
     if settings.file is None:
         cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}
-        require_length(settings.terms, **cut, path=Path(FIBONACCI))
-        return fibonacci(settings.terms)
+        series_data.require_length(settings.terms, **cut, path=Path(series_data.FIBONACCI))
+        return series_data.fibonacci(settings.terms)
     path = Path(settings.file)
-    name, values = read_column(path, settings.column)
+    name, values = series_data.read_column(path, settings.column)
     return _prepared(values, settings, name=name, path=path)
 
 
-def _prepared(values: np.ndarray, settings: SeriesSettings, *, name: str, path: Path) -> Series:
+def _prepared(
+    values: np.ndarray, settings: SeriesSettings, *, name: str, path: Path
+) -> series_data.Series:
     cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}
-    require_length(len(values), **cut, path=path)
+    series_data.require_length(len(values), **cut, path=path)
     if settings.split == "shuffled":
-        return scaled_series(values, name=name, path=path)
+        return series_data.scaled_series(values, name=name, path=path)
     windows = len(values) - settings.window - settings.horizon + 1
     seen = settings.window + _training_windows(windows, settings)
-    return scaled_series(values, name=name, path=path, reference=seen)
+    return series_data.scaled_series(values, name=name, path=path, reference=seen)
 
 
 def _training_windows(windows: int, settings: SeriesSettings) -> int:

@@ -1,7 +1,5 @@
 """A trained forecaster: forecasts, attention, and the scale of its series."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from jaxtyping import Float
 from regard.base.errors import RegardError, RunError
 from regard.models.forecaster import Forecast, Forecaster, build_forecaster
 from regard.runs.run import Run, TrainedRun
-from regard.scoring.forecast import ForecastScore
+from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.data import Windows
 from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.checkpoint import load_weights

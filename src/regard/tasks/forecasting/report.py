@@ -1,7 +1,5 @@
 """A trained forecaster as picture and report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The recipe of a forecaster: series, model and training."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

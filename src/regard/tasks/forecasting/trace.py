@@ -1,7 +1,5 @@
 """The trace of a window through a forecaster: every value, with its formula."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Training a forecaster: windows, model, loop and final test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,15 +12,10 @@ from regard.batching.windows import WindowBatch, iterate_windows
 from regard.models.forecaster import Forecaster, build_forecaster
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
-from regard.scoring.forecast import ForecastScore, score_forecast
+from regard.scoring.measures import ForecastScore, score_forecast
 from regard.settings.recipe import Recipe, expect
+from regard.tasks.forecasting import model as loaded_model
 from regard.tasks.forecasting.data import GivenSeries, Windows, given_windows, read_windows
-from regard.tasks.forecasting.model import (
-    SCALE,
-    LoadedForecaster,
-    TrainedForecaster,
-    load,
-)
 from regard.tasks.forecasting.report import draw_trained, write_report
 from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
@@ -36,7 +29,7 @@ def train_forecaster(
     *,
     windows: Windows | None = None,
     observers: Sequence[Observer] = (),
-) -> TrainedForecaster:
+) -> loaded_model.TrainedForecaster:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
     windows = windows or read_windows(recipe.data)
     settings = recipe.training
@@ -75,10 +68,10 @@ def train_forecaster(
         store=store,
         observer=Observers([*open_records(run, store), *observers]),
     )
-    best = load(run.folder)
+    best = loaded_model.load(run.folder)
     score = measure_forecaster(best, windows)
     write_json(run.folder / "test.json", score.to_dict())
-    return TrainedForecaster(run, best, windows, score)
+    return loaded_model.TrainedForecaster(run, best, windows, score)
 
 
 def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
@@ -87,7 +80,7 @@ def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
     return LossSum(error, error.detach())
 
 
-def measure_forecaster(loaded: LoadedForecaster, windows: Windows) -> ForecastScore:
+def measure_forecaster(loaded: loaded_model.LoadedForecaster, windows: Windows) -> ForecastScore:
     """Return the error on the test windows, and that of repeating the last value."""
     inputs = windows.inputs[windows.test]
     return score_forecast(
@@ -105,7 +98,7 @@ def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
 
 def _save_scale(run: Run, windows: Windows) -> None:
     scale = {"low": windows.series.low, "high": windows.series.high}
-    write_json(run.folder / SCALE, scale, indent=None)
+    write_json(run.folder / loaded_model.SCALE, scale, indent=None)
 
 
 def train(
@@ -116,7 +109,7 @@ def train(
     resume: bool = False,
     data: GivenSeries | None = None,
     display: Display | None = None,
-) -> TrainedForecaster:
+) -> loaded_model.TrainedForecaster:
     """Train a forecaster, test it, draw what it does and write its report."""
     settings = expect(recipe, ForecastRecipe)
     display = SilentDisplay() if display is None else display

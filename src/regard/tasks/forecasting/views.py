@@ -1,7 +1,5 @@
 """What there is to see of a forecaster: its series with forecasts and attention."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from regard.runs.run import Run

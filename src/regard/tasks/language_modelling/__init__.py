@@ -1,7 +1,5 @@
 """Language modelling: the next token of a text."""
 
-from __future__ import annotations
-
 from regard.tasks import Task, part
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 

@@ -1,7 +1,5 @@
 """The data of a language model: running text as token files, or prompts with answers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from typing import Any
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
-from regard.batching.stream import (
+from regard.batching.texts import (
     AnswerBatch,
     AnswerIds,
     StreamBatch,
@@ -22,34 +20,13 @@ from regard.batching.stream import (
     collate_answers,
     iterate_stream,
 )
+from regard.corpora import running_text
 from regard.corpora.parallel import SentencePair, read_pairs
-from regard.corpora.running_text import (
-    TextMeasure,
-    TokenFile,
-    between,
-    has_tokens,
-    line_chunks,
-    measure,
-    open_tokens,
-    text_chunks,
-    thinned,
-    write_tokens,
-)
 from regard.models.language_model import LanguageModel
 from regard.runs.run import Run, require_files
 from regard.settings.recipe import require_known, validate
-from regard.tasks.language_modelling.settings import (
-    LanguageModelRecipe,
-    LanguageTokenizerSettings,
-    TextSettings,
-)
-from regard.text.tokenizers import (
-    NEWLINE,
-    AnyTokenizer,
-    RunningText,
-    load_tokenizer,
-    train_tokenizer,
-)
+from regard.tasks.language_modelling import settings as schema
+from regard.text import tokenizers
 from regard.training.loop import Validation
 from regard.training.losses import LossSum
 
@@ -60,16 +37,16 @@ TOKENIZER = "text"
 class TextData:
     """A tokenizer, and the two parts of a text as its ids."""
 
-    text: RunningText
-    train: TokenFile
-    valid: TokenFile
+    text: tokenizers.RunningText
+    train: running_text.TokenFile
+    valid: running_text.TokenFile
 
     def fingerprint(self) -> str:
         """Return what tells one text and its division from another."""
         return f"{self.train.digest}+{self.valid.digest}"
 
     def batches(
-        self, recipe: LanguageModelRecipe
+        self, recipe: schema.LanguageModelRecipe
     ) -> Callable[[int, int], Iterator[tuple[BatchPosition, StreamBatch]]]:
         """Return the order of training."""
         order = WindowOrder(
@@ -85,7 +62,7 @@ class TextData:
     def validate(
         self,
         model: LanguageModel[Any],
-        recipe: LanguageModelRecipe,
+        recipe: schema.LanguageModelRecipe,
         *,
         loss_of: Callable[[LanguageModel[Any], StreamBatch], LossSum],
     ) -> Validation:
@@ -121,7 +98,7 @@ class Texts:
         """Yield the texts of a part in chunks of whole lines, as those of files."""
         texts: tuple[str, ...] = getattr(self, part)
         lines = (line.removesuffix("\r") for text in texts for line in _lines(text))
-        return line_chunks(lines)
+        return running_text.line_chunks(lines)
 
 
 def _lines(text: str) -> list[str]:
@@ -130,8 +107,8 @@ def _lines(text: str) -> list[str]:
 
 
 def given_text(
-    recipe: LanguageModelRecipe, data: GivenText | None
-) -> tuple[LanguageModelRecipe, Texts | None]:
+    recipe: schema.LanguageModelRecipe, data: GivenText | None
+) -> tuple[schema.LanguageModelRecipe, Texts | None]:
     """Return the recipe with the files that are given in Python, or texts from memory.
 
     A path is a file; a string is a text.
@@ -152,7 +129,7 @@ def given_text(
     if files:
         named = {part: tuple(map(str, given)) for part, given in parts.items()}
         table = {**recipe.data.model_dump(), **named, "from_memory": False}
-        settings = validate(table, TextSettings, origin="data")
+        settings = validate(table, schema.TextSettings, origin="data")
         return recipe.model_copy(update={"data": settings}), None
     for part, given in parts.items():
         for number, one in enumerate(given, start=1):
@@ -168,76 +145,82 @@ def given_text(
 class _Parts:
     """The two parts of a text, which can be read again and again."""
 
-    def __init__(self, settings: TextSettings, texts: Texts | None = None):
+    def __init__(self, settings: schema.TextSettings, texts: Texts | None = None):
         require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise SettingsError("There is no text to learn from: set data.text=FILE.")
-        files = partial(text_chunks, [Path(file) for file in settings.text])
-        valid_files = partial(text_chunks, [Path(file) for file in settings.valid])
+        files = partial(running_text.text_chunks, [Path(file) for file in settings.text])
+        valid_files = partial(running_text.text_chunks, [Path(file) for file in settings.valid])
         self._text: Chunks = files if texts is None else partial(texts.chunks, "text")
         self._valid: Chunks | None = valid_files if settings.valid else None
         if texts is not None:
             self._valid = partial(texts.chunks, "valid") if texts.valid else None
-        self.measure = measure(self._text())
+        self.measure = running_text.measure(self._text())
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held
         self.digests = (
             f"{self.measure.digest}:{self.characters}",
-            measure(self._valid()).digest if self._valid else "end",
+            running_text.measure(self._valid()).digest if self._valid else "end",
         )
 
     def train(self) -> Iterator[str]:
-        return between(self._text(), 0, self.characters)
+        return running_text.between(self._text(), 0, self.characters)
 
     def valid(self) -> Iterator[str]:
         if self._valid:
             return self._valid()
-        return between(self._text(), self.characters, self.measure.characters)
+        return running_text.between(self._text(), self.characters, self.measure.characters)
 
 
-def prepare_text(run: Run, recipe: LanguageModelRecipe, texts: Texts | None = None) -> TextData:
+def prepare_text(
+    run: Run, recipe: schema.LanguageModelRecipe, texts: Texts | None = None
+) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
     parts = _Parts(recipe.data, texts)
     folder = run.folder
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
         learned.save(folder, TOKENIZER)
-    text = RunningText(load_tokenizer(folder, TOKENIZER))
+    text = tokenizers.RunningText(tokenizers.load_tokenizer(folder, TOKENIZER))
     files = []
     for name, part, digest in zip(
         ("train", "valid"), (parts.train, parts.valid), parts.digests, strict=True
     ):
         path = folder / "data" / f"{name}.tokens"
-        if not has_tokens(path) or open_tokens(path).digest != digest:
-            write_tokens(path, part(), encode=text.encode, vocab=text.size, digest=digest)
-        files.append(open_tokens(path))
+        if not running_text.has_tokens(path) or running_text.open_tokens(path).digest != digest:
+            running_text.write_tokens(
+                path, part(), encode=text.encode, vocab=text.size, digest=digest
+            )
+        files.append(running_text.open_tokens(path))
     data = TextData(text, *files)
     _require_length(data, parts.measure, recipe)
     return data
 
 
-def _tokenizer(recipe: LanguageModelRecipe, parts: _Parts) -> AnyTokenizer:
+def _tokenizer(recipe: schema.LanguageModelRecipe, parts: _Parts) -> tokenizers.AnyTokenizer:
     """Return a tokenizer of the training part, or that of the run to go on from."""
     start = recipe.training.start_from
     if start is not None:
-        return load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
+        return tokenizers.load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
     return learn_tokenizer(recipe.tokenizer, parts.train(), characters=parts.characters)
 
 
 def learn_tokenizer(
-    settings: LanguageTokenizerSettings, chunks: Iterator[str], *, characters: int
-) -> AnyTokenizer:
+    settings: schema.LanguageTokenizerSettings, chunks: Iterator[str], *, characters: int
+) -> tokenizers.AnyTokenizer:
     """Learn a tokenizer from a text; subwords from a sample of it, so that memory stays small."""
     if settings.kind == "character":
-        return train_tokenizer(chunks, kind="character", size=settings.size)
-    sample = thinned(chunks, total=characters, wanted=settings.sample)
+        return tokenizers.train_tokenizer(chunks, kind="character", size=settings.size)
+    sample = running_text.thinned(chunks, total=characters, wanted=settings.sample)
     if settings.kind == "sentencepiece":
         lines = (line for chunk in sample for line in chunk.split("\n"))
-        return train_tokenizer(lines, kind="sentencepiece", size=settings.size)
-    return train_tokenizer(sample, kind="byte-bpe", size=settings.size)
+        return tokenizers.train_tokenizer(lines, kind="sentencepiece", size=settings.size)
+    return tokenizers.train_tokenizer(sample, kind="byte-bpe", size=settings.size)
 
 
-def _require_length(data: TextData, size: TextMeasure, recipe: LanguageModelRecipe) -> None:
+def _require_length(
+    data: TextData, size: running_text.TextMeasure, recipe: schema.LanguageModelRecipe
+) -> None:
     """Refuse a text that has not one window to train on, or nothing to validate on."""
     context = recipe.model.context
     if len(data.train) < context + 1 or len(data.valid) < 2:
@@ -259,7 +242,7 @@ class AnswerData:
     A line end stands after the prompt and after the answer.
     """
 
-    text: RunningText
+    text: tokenizers.RunningText
     train: list[AnswerIds]
     valid: list[AnswerIds]
     digest: str
@@ -269,7 +252,7 @@ class AnswerData:
         return self.digest
 
     def batches(
-        self, recipe: LanguageModelRecipe
+        self, recipe: schema.LanguageModelRecipe
     ) -> Callable[[int, int], Iterator[tuple[BatchPosition, AnswerBatch]]]:
         """Return the order of training."""
         settings = recipe.training
@@ -287,7 +270,7 @@ class AnswerData:
     def validate(
         self,
         model: LanguageModel[Any],
-        recipe: LanguageModelRecipe,
+        recipe: schema.LanguageModelRecipe,
         *,
         loss_of: Callable[[LanguageModel[Any], AnswerBatch], LossSum],
     ) -> Validation:
@@ -303,26 +286,29 @@ class AnswerData:
         return Validation(metrics=metrics, value=loss)
 
 
-def prepare_answers(run: Run, recipe: LanguageModelRecipe) -> AnswerData:
+def prepare_answers(run: Run, recipe: schema.LanguageModelRecipe) -> AnswerData:
     """Return the pairs of a recipe as ids."""
     train, valid = _read(recipe)
     if not (run.folder / f"{TOKENIZER}.json").is_file():
         start = recipe.training.start_from
         if start is not None:
-            tokenizer = load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
+            tokenizer = tokenizers.load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
         else:
-            texts = [f"{pair.source}{NEWLINE}{pair.target}{NEWLINE}" for pair in train]
+            texts = [
+                f"{pair.source}{tokenizers.NEWLINE}{pair.target}{tokenizers.NEWLINE}"
+                for pair in train
+            ]
             size = sum(len(text) for text in texts)
             tokenizer = learn_tokenizer(recipe.tokenizer, iter(texts), characters=size)
         tokenizer.save(run.folder, TOKENIZER)
-    text = RunningText(load_tokenizer(run.folder, TOKENIZER))
+    text = tokenizers.RunningText(tokenizers.load_tokenizer(run.folder, TOKENIZER))
     digest = fingerprint(f"{pair.source}\t{pair.target}\n" for pair in (*train, *valid))
 
     def encoded(pairs: Sequence[SentencePair]) -> list[AnswerIds]:
         return [
             answer_ids(
-                text.encode(pair.source + NEWLINE),
-                text.encode(pair.target + NEWLINE),
+                text.encode(pair.source + tokenizers.NEWLINE),
+                text.encode(pair.target + tokenizers.NEWLINE),
                 context=recipe.model.context,
             )
             for pair in pairs
@@ -331,7 +317,7 @@ def prepare_answers(run: Run, recipe: LanguageModelRecipe) -> AnswerData:
     return AnswerData(text, encoded(train), encoded(valid), digest)
 
 
-def _read(recipe: LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:
+def _read(recipe: schema.LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:
     data = recipe.data
     pairs = read_pairs([Path(file) for file in data.pairs])
     if data.valid:

@@ -1,7 +1,5 @@
 """GPT-2 folders as runs, and runs as GPT-2 folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from regard.base.errors import RunError, SettingsError

@@ -1,7 +1,5 @@
 """Text that a language model writes: streamed as it is drawn, with strings to stop at."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,19 +11,14 @@ import torch
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import UNKNOWN
-from regard.decoding.continuation import Choice, Drawn, continuation
+from regard.decoding.sampling import Choice, Drawn, continuation
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.runs.run import Run, TrainedRun
 from regard.settings.recipe import validate
-from regard.tasks.language_modelling.data import (
-    TOKENIZER,
-)
-from regard.tasks.language_modelling.settings import (
-    GenerationSettings,
-    LanguageModelRecipe,
-)
-from regard.text.character import CharacterTokenizer
+from regard.tasks.language_modelling import data
+from regard.tasks.language_modelling import settings as schema
 from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer
+from regard.text.words import CharacterTokenizer
 from regard.training.checkpoint import load_weights
 
 CUT_LETTER = "\ufffd"  # what bytes that do not yet make a letter are shown as
@@ -119,7 +112,7 @@ class LoadedLanguageModel:
     """A model, its tokenizer and its recipe."""
 
     def __init__(
-        self, *, model: LanguageModel[Any], text: RunningText, recipe: LanguageModelRecipe
+        self, *, model: LanguageModel[Any], text: RunningText, recipe: schema.LanguageModelRecipe
     ):
         self.model = model
         self.text = text
@@ -168,11 +161,11 @@ class LoadedLanguageModel:
             sample.close(number)
         return [Generated(prompt, one.written, one.tokens, one.reason) for one in found]
 
-    def generation(self, **settings: Any) -> GenerationSettings:
+    def generation(self, **settings: Any) -> schema.GenerationSettings:
         """Return the recipe's settings of generation with these in their place."""
         given = {name: value for name, value in settings.items() if value is not None}
         table = self.recipe.decoding.model_dump() | given
-        return validate(table, GenerationSettings, origin="generate")
+        return validate(table, schema.GenerationSettings, origin="generate")
 
     def prompt_warnings(self, prompt: str) -> list[str]:
         """Return what a user should know about a prompt: a sentence for each warning."""
@@ -217,8 +210,8 @@ class LoadedLanguageModel:
 def load(folder: str | Path) -> LoadedLanguageModel:
     """Load the best language model of a run."""
     run = Run.open(Path(folder))
-    recipe = run.recipe(LanguageModelRecipe)
-    text = RunningText(load_tokenizer(run.folder, TOKENIZER))
+    recipe = run.recipe(schema.LanguageModelRecipe)
+    text = RunningText(load_tokenizer(run.folder, data.TOKENIZER))
     model = build_language_model(recipe.model, vocab=text.size)
     load_weights(model, run.weights())
     model.eval()
@@ -229,7 +222,7 @@ def load(folder: str | Path) -> LoadedLanguageModel:
 ASSUMED_CHARACTERS = 100
 
 
-def build(recipe: LanguageModelRecipe) -> LanguageModel[Any]:
+def build(recipe: schema.LanguageModelRecipe) -> LanguageModel[Any]:
     """Return the untrained language model of a recipe."""
     vocab = recipe.model.vocab or recipe.tokenizer.size or ASSUMED_CHARACTERS
     return build_language_model(recipe.model, vocab=vocab)

@@ -1,7 +1,5 @@
 """The report of a language model: how well it predicts, what it writes and what it looks at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -7,10 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from regard.settings.models import (
-    CausalTransformerSettings,
-    LanguageModelSettings,
-)
+from regard.settings import models
 from regard.settings.recipe import Recipe, Settings
 
 
@@ -126,6 +123,6 @@ class LanguageModelRecipe(Recipe):
     task: Literal["language-model"] = "language-model"
     data: TextSettings = TextSettings()  # type: ignore[call-arg]
     tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]
-    model: LanguageModelSettings = CausalTransformerSettings()  # type: ignore[call-arg]
+    model: models.LanguageModelSettings = models.CausalTransformerSettings()  # type: ignore[call-arg]
     training: PretrainingSettings = PretrainingSettings()  # type: ignore[call-arg]
     decoding: GenerationSettings = GenerationSettings()  # type: ignore[call-arg]

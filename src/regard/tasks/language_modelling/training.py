@@ -1,7 +1,5 @@
 """Training a language model on running text, or on the answers to prompts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,28 +11,15 @@ from torch import nn
 
 from regard.base.files import write_file
 from regard.batching.batch import split_rows
-from regard.batching.stream import AnswerBatch, StreamBatch
+from regard.batching.texts import AnswerBatch, StreamBatch
 from regard.compute.processes import processes_for
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.models.pretrained import load_extended
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
-from regard.tasks.language_modelling.data import (
-    AnswerData,
-    GivenText,
-    TextData,
-    Texts,
-    given_text,
-    prepare_answers,
-    prepare_text,
-)
-from regard.tasks.language_modelling.model import (
-    SAMPLES,
-    LoadedLanguageModel,
-    TrainedLanguageModel,
-    load,
-)
+from regard.tasks.language_modelling import data as task_data
+from regard.tasks.language_modelling import model as loaded_model
 from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
 from regard.training.checkpoint import MovingAverage, read_state, read_tensors
@@ -48,9 +33,9 @@ def train_language_model(
     recipe: LanguageModelRecipe,
     run: Run,
     *,
-    data: TextData | AnswerData | None = None,
+    data: task_data.TextData | task_data.AnswerData | None = None,
     observers: Sequence[Observer] = (),
-) -> TrainedLanguageModel:
+) -> loaded_model.TrainedLanguageModel:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
     data = data or prepare(run, recipe)
     settings = recipe.training
@@ -60,7 +45,7 @@ def train_language_model(
         load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
-    loaded = LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
     objective = Objective[Any](
         loss_sum=partial(next_token_loss, model),
         batches_from=data.batches(recipe),
@@ -80,27 +65,31 @@ def train_language_model(
         optimisation,
         limits=limits_of(settings),
         store=store,
-        observer=Observers([*records, SampleLog(run.folder / SAMPLES, loaded), *observers]),
+        observer=Observers(
+            [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *observers]
+        ),
     )
     metrics = dict(read_state(run.folder / "best")["metrics"])
-    return TrainedLanguageModel(run, load(run.folder), metrics)
+    return loaded_model.TrainedLanguageModel(run, loaded_model.load(run.folder), metrics)
 
 
-def _processes(recipe: LanguageModelRecipe, model: nn.Module, data: TextData | AnswerData) -> int:
+def _processes(
+    recipe: LanguageModelRecipe, model: nn.Module, data: task_data.TextData | task_data.AnswerData
+) -> int:
     """Return among how many processes windows are shared out; answers are too few for that."""
-    if not isinstance(data, TextData):
+    if not isinstance(data, task_data.TextData):
         return 1
     tokens = recipe.training.batch_size * recipe.model.context
     return processes_for(model, wanted=recipe.training.processes, tokens=tokens)
 
 
 def prepare(
-    run: Run, recipe: LanguageModelRecipe, texts: Texts | None = None
-) -> TextData | AnswerData:
+    run: Run, recipe: LanguageModelRecipe, texts: task_data.Texts | None = None
+) -> task_data.TextData | task_data.AnswerData:
     """Return the data of a recipe, or texts from memory: running text, or prompts with answers."""
     if recipe.data.pairs:
-        return prepare_answers(run, recipe)
-    return prepare_text(run, recipe, texts)
+        return task_data.prepare_answers(run, recipe)
+    return task_data.prepare_text(run, recipe, texts)
 
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
@@ -141,7 +130,7 @@ def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
 class SampleLog:
     """Writes what the model says at each validation, a line of JSON a sample."""
 
-    def __init__(self, path: Path, model: LoadedLanguageModel):
+    def __init__(self, path: Path, model: loaded_model.LoadedLanguageModel):
         self._path = path
         self._model = model
 
@@ -169,13 +158,13 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: GivenText | None = None,
+    data: task_data.GivenText | None = None,
     display: Display | None = None,
-) -> TrainedLanguageModel:
+) -> loaded_model.TrainedLanguageModel:
     """Train a language model, and report how well it predicts and what it writes."""
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, LanguageModelRecipe)
-    settings, texts = given_text(settings, data)
+    settings, texts = task_data.given_text(settings, data)
     with training_run(out, settings, resume=resume) as run:
         with display.waiting("Reading the text ..."):
             prepared = prepare(run, settings, texts)

@@ -1,7 +1,5 @@
 """What every head of a language model looks at."""
 
-from __future__ import annotations
-
 from regard.base.errors import SettingsError
 from regard.tasks import LookRequest, View
 from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word

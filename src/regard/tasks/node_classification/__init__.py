@@ -1,7 +1,5 @@
 """Node classification: the classes of the nodes of a graph."""
 
-from __future__ import annotations
-
 from regard.tasks import Task, part
 from regard.tasks.node_classification.settings import GraphRecipe
 

@@ -1,7 +1,5 @@
 """The graph of a recipe, and the same as a model reads it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The report of a node classifier: accuracy over seeds, confusion, and the nodes as points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,25 +8,20 @@ from regard.models.inspection import parameter_count
 from regard.pictures.graph import embeddings_svg
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_page
 from regard.runs.report import confusion_section, learning_section, making_section
-from regard.scoring.classification import score_labels
-from regard.tasks.node_classification.model import (
-    METRICS,
-    LoadedGraphClassifier,
-    TrainedNodeClassifier,
-    seed_folder,
-)
+from regard.scoring.measures import score_labels
+from regard.tasks.node_classification import model
 from regard.training.progress import read_metrics
 
 SHOWN_SEEDS = 8
 MOST_POINTS = 20_000  # nodes; more would make a file that no browser likes
 
 
-def write_report(trained: TrainedNodeClassifier, path: Path, *, title: str) -> None:
+def write_report(trained: model.TrainedNodeClassifier, path: Path, *, title: str) -> None:
     """Write one HTML file about a trained node classifier."""
     write_page(path, title=title, sections=list(_sections(trained)))
 
 
-def _sections(trained: TrainedNodeClassifier) -> Iterator[Section]:
+def _sections(trained: model.TrainedNodeClassifier) -> Iterator[Section]:
     run, loaded, accuracy = trained.run, trained.model, trained.accuracy
     graph = loaded.graph
     yield Heading("Accuracy on the test nodes")
@@ -53,14 +46,14 @@ def _sections(trained: TrainedNodeClassifier) -> Iterator[Section]:
     yield from _points(loaded)
     yield from learning_section(
         {
-            f"seed {one.seed}": read_metrics(seed_folder(run, one.seed) / METRICS)
+            f"seed {one.seed}": read_metrics(model.seed_folder(run, one.seed) / model.METRICS)
             for one in accuracy.seeds[:SHOWN_SEEDS]
         }
     )
     yield from making_section(run.folder.name, loaded.model, loaded.recipe)
 
 
-def _points(loaded: LoadedGraphClassifier) -> Iterator[Section]:
+def _points(loaded: model.LoadedGraphClassifier) -> Iterator[Section]:
     """Yield all nodes as points; without scikit-learn, or with too many of them, nothing."""
     graph = loaded.graph
     if graph.nodes > MOST_POINTS:

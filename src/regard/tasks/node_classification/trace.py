@@ -1,7 +1,5 @@
 """The trace of one node through a node classifier: its neighbours, their weights, its classes."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

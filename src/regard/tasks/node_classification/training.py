@@ -1,7 +1,5 @@
 """Training a node classifier, once a seed; early stopping by loss, by accuracy, or by both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,19 +22,8 @@ from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, evidence_of, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
+from regard.tasks.node_classification import model as loaded_model
 from regard.tasks.node_classification.data import given_graph, graph_input, node_batch, read_graph
-from regard.tasks.node_classification.model import (
-    GRAPH,
-    METRICS,
-    PREDICTIONS,
-    RESULT,
-    NodeAccuracy,
-    SeedResult,
-    TrainedNodeClassifier,
-    fresh_network,
-    load,
-    seed_folder,
-)
 from regard.tasks.node_classification.report import write_report
 from regard.tasks.node_classification.settings import GraphRecipe
 from regard.training.checkpoint import CheckpointStore, load_weights, read_state
@@ -117,7 +104,7 @@ def train_node_classifier(
     *,
     graph: Graph | None = None,
     shown: Callable[[int], AbstractContextManager[Observer]] | None = None,
-) -> TrainedNodeClassifier:
+) -> loaded_model.TrainedNodeClassifier:
     """Train once a seed, each from its newest checkpoint; return the model validation chose."""
     graph = graph or read_graph(recipe.data)
     _keep_graph(run, graph)
@@ -129,11 +116,11 @@ def train_node_classifier(
             results.append(
                 _train_seed(recipe, run, graph, tensors, seed=seed, observers=[observer])
             )
-    accuracy = NodeAccuracy(tuple(results))
-    write_json(run.folder / RESULT, accuracy.to_dict())
-    best = load(run.folder)
-    best.save_predictions(run.folder / PREDICTIONS)
-    return TrainedNodeClassifier(run, best, accuracy)
+    accuracy = loaded_model.NodeAccuracy(tuple(results))
+    write_json(run.folder / loaded_model.RESULT, accuracy.to_dict())
+    best = loaded_model.load(run.folder)
+    best.save_predictions(run.folder / loaded_model.PREDICTIONS)
+    return loaded_model.TrainedNodeClassifier(run, best, accuracy)
 
 
 def node_loss(model: GraphClassifier, batch: NodeBatch) -> LossSum:
@@ -167,20 +154,20 @@ def _train_seed(
     *,
     seed: int,
     observers: Sequence[Observer],
-) -> SeedResult:
+) -> loaded_model.SeedResult:
     settings, split = recipe.training, _split(graph)
-    folder = seed_folder(run, seed)
+    folder = loaded_model.seed_folder(run, seed)
     folder.mkdir(parents=True, exist_ok=True)
     train, valid, test = (
         node_batch(graph, tensors, torch.from_numpy(part))
         for part in (split.train, split.valid, split.test)
     )
     torch.manual_seed(seed)
-    model = fresh_network(recipe, graph)
+    model = loaded_model.fresh_network(recipe, graph)
     done = CheckpointStore(folder).folders()[-1:]
     resumed = int(read_state(done[0])["progress"]["step"]) if done else 0
-    log = MetricsLog(folder / METRICS, resume_step=resumed)
-    earlier = [row for row in read_metrics(folder / METRICS) if row["kind"] == "valid"]
+    log = MetricsLog(folder / loaded_model.METRICS, resume_step=resumed)
+    earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)
     objective = Objective(
         loss_sum=partial(node_loss, model),
@@ -211,7 +198,7 @@ def _train_seed(
     model.eval()
     with torch.no_grad():
         found, tested = measure_nodes(model, valid), measure_nodes(model, test)
-    return SeedResult(
+    return loaded_model.SeedResult(
         seed=seed,
         steps=progress.step,
         valid_loss=found["loss"],
@@ -228,7 +215,7 @@ def _split(graph: Graph) -> Split:
 
 def _keep_graph(run: Run, graph: Graph) -> None:
     """Keep the graph in the run, or refuse to go on with another one than it began with."""
-    path = run.folder / GRAPH
+    path = run.folder / loaded_model.GRAPH
     if not path.exists():
         write_npz(graph, path)
     elif read_npz(path).fingerprint() != graph.fingerprint():
@@ -246,7 +233,7 @@ def train(
     resume: bool = False,
     data: Graph | str | Path | None = None,
     display: Display | None = None,
-) -> TrainedNodeClassifier:
+) -> loaded_model.TrainedNodeClassifier:
     """Train a node classifier over its seeds, test it and write its report."""
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, GraphRecipe)

@@ -1,7 +1,5 @@
 """What nodes attend to, as pictures and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -12,15 +10,11 @@ from jaxtyping import Float
 from regard.base.errors import RegardError, SettingsError
 from regard.pictures.graph import Neighbour, draw_embeddings, draw_neighbourhood
 from regard.tasks import LookRequest, View
-from regard.tasks.node_classification.model import (
-    EdgeAttention,
-    LoadedGraphClassifier,
-    load,
-)
+from regard.tasks.node_classification import model
 
 
 def look_at_node(
-    loaded: LoadedGraphClassifier, node: int, *, layer: int = 0, head: int | None = None
+    loaded: model.LoadedGraphClassifier, node: int, *, layer: int = 0, head: int | None = None
 ) -> list[Neighbour]:
     """Return what a node attends to, most attended first: one head, or the mean of all."""
     own = loaded.attention(layer).of(node)
@@ -30,7 +24,7 @@ def look_at_node(
 
 
 def draw_node(
-    loaded: LoadedGraphClassifier,
+    loaded: model.LoadedGraphClassifier,
     node: int,
     path: Path,
     *,
@@ -54,7 +48,7 @@ def draw_node(
 
 
 def draw_classes(
-    loaded: LoadedGraphClassifier, path: Path, *, method: Literal["pca", "t-sne"] = "pca"
+    loaded: model.LoadedGraphClassifier, path: Path, *, method: Literal["pca", "t-sne"] = "pca"
 ) -> None:
     """Draw all nodes by the features of the last hidden layer, coloured by their class."""
     draw_embeddings(
@@ -66,7 +60,7 @@ def draw_classes(
     )
 
 
-def _by_edge(own: EdgeAttention, head: int | None) -> Float[np.ndarray, "edges"]:
+def _by_edge(own: model.EdgeAttention, head: int | None) -> Float[np.ndarray, "edges"]:
     heads = own.weights.shape[1]
     if head is None:
         return np.asarray(own.weights.mean(axis=1))
@@ -75,7 +69,7 @@ def _by_edge(own: EdgeAttention, head: int | None) -> Float[np.ndarray, "edges"]
     return np.asarray(own.weights[:, head])
 
 
-def _neighbour(loaded: LoadedGraphClassifier, node: int, weight: float) -> Neighbour:
+def _neighbour(loaded: model.LoadedGraphClassifier, node: int, weight: float) -> Neighbour:
     return Neighbour(loaded.graph.name(node), int(loaded.predictions[node]), weight)
 
 
@@ -85,7 +79,7 @@ TABLES = (".tsv", ".npz")
 
 def edges_view(request: LookRequest) -> View:
     """Write the attention of all edges."""
-    loaded = load(request.run)
+    loaded = model.load(request.run)
     remedy = (
         "Name a node with --node, or write the attention of all edges with --out FILE.tsv "
         "(or .npz)."
@@ -104,7 +98,7 @@ def classes_view(request: LookRequest) -> View:
     remedy = "--embeddings takes pca or t-sne, and a picture with --out."
     if request.embeddings not in ("pca", "t-sne"):
         raise SettingsError(remedy)
-    loaded, method = load(request.run), cast(Literal["pca", "t-sne"], request.embeddings)
+    loaded, method = model.load(request.run), cast(Literal["pca", "t-sne"], request.embeddings)
     return View(
         record={}, save=lambda path: draw_classes(loaded, path, method=method), remedy=remedy
     )
@@ -112,7 +106,7 @@ def classes_view(request: LookRequest) -> View:
 
 def node_view(request: LookRequest) -> View:
     """Show what a node attends to."""
-    loaded, layer = load(request.run), request.layer or 0
+    loaded, layer = model.load(request.run), request.layer or 0
     node = request.node or ""
     number = loaded.graph.find(node)
     seen = look_at_node(loaded, number, layer=layer, head=request.head)

@@ -1,7 +1,5 @@
 """Text classification: a label for each text, from a pre-trained or a fresh network."""
 
-from __future__ import annotations
-
 from regard.tasks import Task, part
 from regard.tasks.text_classification.settings import TextClassificationRecipe
 

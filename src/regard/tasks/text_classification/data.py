@@ -1,7 +1,5 @@
 """The labelled texts of a recipe: what is trained, validated and tested on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -10,14 +8,7 @@ from typing import Any
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
-from regard.corpora.labelled import (
-    LabelledText,
-    hold_out,
-    labels_of,
-    read_labelled,
-    require_labels,
-    single_example_warnings,
-)
+from regard.corpora import labelled
 from regard.runs.run import require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
@@ -32,9 +23,9 @@ GivenTexts = Mapping[str, Any] | Iterable[Any]
 class LabelledSplits:
     """The parts of labelled data, the labels, and what looks doubtful."""
 
-    train: list[LabelledText]
-    valid: list[LabelledText]
-    test: list[LabelledText]
+    train: list[labelled.LabelledText]
+    valid: list[labelled.LabelledText]
+    test: list[labelled.LabelledText]
     labels: list[str]
     warnings: list[str]
 
@@ -50,11 +41,13 @@ def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     if settings.train is None:
         raise SettingsError("There are no labelled texts to learn from: set data.train=FILE.")
     paths = {part: Path(file) for part in PARTS if (file := getattr(settings, part)) is not None}
-    return _split({part: read_labelled(path) for part, path in paths.items()}, settings, paths)
+    return _split(
+        {part: labelled.read_labelled(path) for part, path in paths.items()}, settings, paths
+    )
 
 
 def _split(
-    texts: Mapping[str, list[LabelledText]],
+    texts: Mapping[str, list[labelled.LabelledText]],
     settings: LabelledSettings,
     paths: Mapping[str, Path] | None = None,
 ) -> LabelledSplits:
@@ -63,17 +56,17 @@ def _split(
     `paths` says where each part comes from, for messages.
     """
     origin = paths or dict.fromkeys(PARTS, MEMORY)
-    labels = labels_of(texts["train"], path=origin["train"])
+    labels = labelled.labels_of(texts["train"], path=origin["train"])
     for part in ("valid", "test"):
         if part in texts:
-            require_labels(texts[part], labels, path=origin[part])
+            labelled.require_labels(texts[part], labels, path=origin[part])
     train, valid = texts["train"], texts.get("valid", [])
     if "valid" not in texts:
-        train, valid = hold_out(train, share=settings.hold_out, seed=settings.seed)
+        train, valid = labelled.hold_out(train, share=settings.hold_out, seed=settings.seed)
     if settings.share < 1:  # what is held out here is what is used
-        train = hold_out(train, share=settings.share, seed=settings.seed + 1).valid
-        labels_of(train, path=origin["train"])
-    warnings = single_example_warnings(texts["train"])
+        train = labelled.hold_out(train, share=settings.share, seed=settings.seed + 1).valid
+        labelled.labels_of(train, path=origin["train"])
+    warnings = labelled.single_example_warnings(texts["train"])
     return LabelledSplits(train, valid or train, texts.get("test", []), labels, warnings)
 
 
@@ -103,10 +96,10 @@ def given_texts(
     return recipe.model_copy(update={"data": settings}), _split(texts, settings)
 
 
-def _checked_texts(given: Iterable[Any], part: str) -> list[LabelledText]:
+def _checked_texts(given: Iterable[Any], part: str) -> list[labelled.LabelledText]:
     texts = []
     for number, one in enumerate(given, start=1):
-        if isinstance(one, LabelledText):
+        if isinstance(one, labelled.LabelledText):
             texts.append(one)
             continue
         sides = tuple(one) if isinstance(one, tuple | list) else ()
@@ -114,7 +107,7 @@ def _checked_texts(given: Iterable[Any], part: str) -> list[LabelledText]:
             raise SettingsError(
                 f"Item {number} of the {part} data is not a text with its label: {one!r:.80}"
             )
-        texts.append(LabelledText(text=sides[0], label=sides[1]))
+        texts.append(labelled.LabelledText(text=sides[0], label=sides[1]))
     if not texts:
         raise SettingsError(f"The {part} data has no texts.")
     return texts

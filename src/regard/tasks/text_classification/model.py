@@ -1,7 +1,5 @@
 """A trained text classifier, ready to use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,20 +9,12 @@ from typing import Any
 import torch
 
 from regard.base.errors import RunError
-from regard.batching.labelled import (
-    LabelledIds,
-    collate_labelled,
-)
+from regard.batching.texts import LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
+from regard.models import text_classifier
 from regard.models.language_model import build_language_model
-from regard.models.text_classifier import (
-    TextClassifier,
-    add_adapters,
-    classifier_of,
-    merge_adapters,
-)
 from regard.runs.run import Run, TrainedRun
-from regard.scoring.classification import ClassificationScore, score_labels
+from regard.scoring.measures import ClassificationScore, score_labels
 from regard.tasks.language_modelling.data import TOKENIZER
 from regard.tasks.text_classification.settings import TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
@@ -54,7 +44,7 @@ class LoadedTextClassifier:
     def __init__(
         self,
         *,
-        model: TextClassifier,
+        model: text_classifier.TextClassifier,
         text: RunningText,
         labels: Sequence[str],
         recipe: TextClassificationRecipe,
@@ -108,12 +98,12 @@ class LoadedTextClassifier:
 
 def build_text_classifier(
     recipe: TextClassificationRecipe, *, vocab: int, labels: int
-) -> TextClassifier:
+) -> text_classifier.TextClassifier:
     """Return a fresh classifier, with adapters if the recipe asks for them."""
     network = build_language_model(recipe.model, vocab=vocab)
-    model = classifier_of(network, labels=labels, dropout=recipe.training.dropout)
+    model = text_classifier.classifier_of(network, labels=labels, dropout=recipe.training.dropout)
     if recipe.training.adapter_rank:
-        add_adapters(model.backbone, rank=recipe.training.adapter_rank)
+        text_classifier.add_adapters(model.backbone, rank=recipe.training.adapter_rank)
     return model
 
 
@@ -129,7 +119,7 @@ def load(folder: str | Path) -> LoadedTextClassifier:
         raise RunError(f"{path} is missing or damaged: train again.") from None
     model = build_text_classifier(recipe, vocab=text.size, labels=len(labels))
     load_weights(model, run.weights())
-    merge_adapters(model)
+    text_classifier.merge_adapters(model)
     model.requires_grad_(False).eval()
     return LoadedTextClassifier(model=model, text=text, labels=labels, recipe=recipe)
 
@@ -137,7 +127,7 @@ def load(folder: str | Path) -> LoadedTextClassifier:
 ASSUMED_VOCABULARY = 8_000
 
 
-def build(recipe: TextClassificationRecipe) -> TextClassifier:
+def build(recipe: TextClassificationRecipe) -> text_classifier.TextClassifier:
     """Return the untrained classifier of a recipe, for two labels."""
     vocab = recipe.model.vocab or recipe.tokenizer.size or ASSUMED_VOCABULARY
     return build_text_classifier(recipe, vocab=vocab, labels=2)

@@ -1,7 +1,5 @@
 """The report of a text classifier: accuracy, F1, and which label is taken for which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fine-tuning: the network of a language model learns to classify, or the same one from scratch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,12 +10,8 @@ from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
-from regard.batching.labelled import (
-    LabelledBatch,
-    LabelledIds,
-    collate_labelled,
-)
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
+from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
@@ -25,19 +19,8 @@ from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
-from regard.tasks.text_classification.data import (
-    GivenTexts,
-    LabelledSplits,
-    given_texts,
-    read_labelled_splits,
-)
-from regard.tasks.text_classification.model import (
-    LABELS,
-    LoadedTextClassifier,
-    TrainedTextClassifier,
-    build_text_classifier,
-    load,
-)
+from regard.tasks.text_classification import data as task_data
+from regard.tasks.text_classification import model as loaded_model
 from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
@@ -68,21 +51,23 @@ def train_text_classifier(
     recipe: TextClassificationRecipe,
     run: Run,
     *,
-    splits: LabelledSplits | None = None,
+    splits: task_data.LabelledSplits | None = None,
     tokenizer_of: Path | None = None,
     observers: Sequence[Observer] = (),
-) -> TrainedTextClassifier:
+) -> loaded_model.TrainedTextClassifier:
     """Train until the recipe's limits; `tokenizer_of` is a run whose tokenizer is taken over."""
-    splits = splits or read_labelled_splits(recipe.data)
+    splits = splits or task_data.read_labelled_splits(recipe.data)
     settings = recipe.training
     text = _tokenizer(recipe, run, splits, tokenizer_of)
-    write_json(run.folder / LABELS, splits.labels, indent=None)
+    write_json(run.folder / loaded_model.LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
-    model = build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
+    model = loaded_model.build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
     if recipe.pretrained is not None and not (run.folder / "checkpoints").exists():
         _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
     _freeze(model, settings.freeze_layers)
-    loaded = LoadedTextClassifier(model=model, text=text, labels=splits.labels, recipe=recipe)
+    loaded = loaded_model.LoadedTextClassifier(
+        model=model, text=text, labels=splits.labels, recipe=recipe
+    )
     train, valid = (_encoded(loaded, part) for part in (splits.train, splits.valid))
     order = BatchOrder(
         [(len(one.ids), 1) for one in train],
@@ -117,11 +102,11 @@ def train_text_classifier(
         store=store,
         observer=Observers([*open_records(run, store), *observers]),
     )
-    best = load(run.folder)
+    best = loaded_model.load(run.folder)
     score = best.score(splits.test or splits.valid)
     write_json(run.folder / "test.json", score.to_dict())
     part = "test" if splits.test else "validation"
-    return TrainedTextClassifier(run, best, score, part)
+    return loaded_model.TrainedTextClassifier(run, best, score, part)
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
@@ -196,7 +181,7 @@ def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> N
 
 
 def _tokenizer(
-    recipe: TextClassificationRecipe, run: Run, splits: LabelledSplits, other: Path | None
+    recipe: TextClassificationRecipe, run: Run, splits: task_data.LabelledSplits, other: Path | None
 ) -> RunningText:
     """Return the run's tokenizer: taken over, or learned from the training texts."""
     if not (run.folder / f"{TOKENIZER}.json").is_file():
@@ -211,7 +196,9 @@ def _tokenizer(
     return RunningText(load_tokenizer(run.folder, TOKENIZER))
 
 
-def _encoded(loaded: LoadedTextClassifier, texts: Sequence[LabelledText]) -> list[LabelledIds]:
+def _encoded(
+    loaded: loaded_model.LoadedTextClassifier, texts: Sequence[LabelledText]
+) -> list[LabelledIds]:
     return [LabelledIds(loaded.ids(one.text), loaded.labels.index(one.label)) for one in texts]
 
 
@@ -236,9 +223,9 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: GivenTexts | None = None,
+    data: task_data.GivenTexts | None = None,
     display: Display | None = None,
-) -> TrainedTextClassifier:
+) -> loaded_model.TrainedTextClassifier:
     """Train a text classifier, test it and write its report."""
     settings = expect(recipe, TextClassificationRecipe)
     if settings.pretrained is not None:
@@ -246,7 +233,7 @@ def train(
     display = SilentDisplay() if display is None else display
     if not resume:
         Run.require_free(out)
-    settings, splits = given_texts(settings, data)
+    settings, splits = task_data.given_texts(settings, data)
     for warning in splits.warnings:
         display.note(warning)
     return train_one(settings, out, splits=splits, title=title, resume=resume, display=display)
@@ -256,12 +243,12 @@ def train_one(
     recipe: TextClassificationRecipe,
     out: Path,
     *,
-    splits: LabelledSplits,
+    splits: task_data.LabelledSplits,
     title: str,
     display: Display,
     resume: bool = False,
     tokenizer_of: Path | None = None,
-) -> TrainedTextClassifier:
+) -> loaded_model.TrainedTextClassifier:
     """Train into a folder, showing progress, and write the report there."""
     limits = Limits(steps=_steps(recipe, splits), minutes=recipe.training.minutes)
     with training_run(out, recipe, resume=resume) as run:
@@ -273,7 +260,7 @@ def train_one(
     return trained
 
 
-def _steps(recipe: TextClassificationRecipe, splits: LabelledSplits) -> int:
+def _steps(recipe: TextClassificationRecipe, splits: task_data.LabelledSplits) -> int:
     """Return about how many updates there will be, for the display: a token for four letters."""
     lengths = [(min(recipe.model.context, 1 + len(one.text) // 4), 1) for one in splits.train]
     order = BatchOrder(lengths, token_budget=recipe.training.tokens, seed=1)

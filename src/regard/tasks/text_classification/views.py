@@ -1,7 +1,5 @@
 """What there is to see of a text classifier: which label is taken for which."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

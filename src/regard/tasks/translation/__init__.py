@@ -1,7 +1,5 @@
 """Translation: any text-to-text model, recurrent or Transformer."""
 
-from __future__ import annotations
-
 from regard.tasks import Task, part
 from regard.tasks.translation.settings import TranslationRecipe
 

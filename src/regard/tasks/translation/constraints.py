@@ -1,7 +1,5 @@
 """Constraints on translations: prefixes, required and forbidden words, terminology."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +15,7 @@ from regard.base.protocols import Tokenizer
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.runs.run import Run, require_files
 from regard.settings.recipe import require_known, validate
-from regard.tasks.translation.settings import (
-    DataSettings,
-    GrammarSettings,
-    TokenizerSettings,
-    TranslationRecipe,
-)
+from regard.tasks.translation import settings as schema
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
 
 PARTS = ("train", "valid", "test")
@@ -44,7 +37,7 @@ class Splits:
         return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
 
 
-def read_splits(settings: DataSettings) -> Splits:
+def read_splits(settings: schema.DataSettings) -> Splits:
     """Return the pairs that the settings name."""
     require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
@@ -57,7 +50,7 @@ def read_splits(settings: DataSettings) -> Splits:
 
 
 def _held_out(
-    pairs: list[SentencePair], settings: DataSettings, *, origin: str
+    pairs: list[SentencePair], settings: schema.DataSettings, *, origin: str
 ) -> tuple[list[SentencePair], list[SentencePair]]:
     """Return the pairs to train on, and the last ones to validate on."""
     if len(pairs) < 10:
@@ -71,8 +64,8 @@ def _held_out(
 
 
 def given_splits(
-    recipe: TranslationRecipe, data: GivenData | None
-) -> tuple[TranslationRecipe, Splits]:
+    recipe: schema.TranslationRecipe, data: GivenData | None
+) -> tuple[schema.TranslationRecipe, Splits]:
     """Return the pairs that are given in Python, or else those of the recipe.
 
     Names of files become settings of the recipe. Pairs from memory are in no file, which the
@@ -90,7 +83,7 @@ def given_splits(
     files = {part: tuple(map(str, given)) for part, given in data.items() if _are_files(given)}
     if len(files) == len(data):
         table = {**recipe.data.model_dump(), **files, "from_memory": False}
-        settings = validate(table, DataSettings, origin="data")
+        settings = validate(table, schema.DataSettings, origin="data")
         recipe = recipe.model_copy(update={"data": settings})
         return recipe, read_splits(settings)
     if files:
@@ -141,7 +134,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def read_valid(settings: DataSettings) -> list[SentencePair]:
+def read_valid(settings: schema.DataSettings) -> list[SentencePair]:
     """Return the validation pairs alone, without reading the others where that is possible."""
     require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
@@ -151,13 +144,13 @@ def read_valid(settings: DataSettings) -> list[SentencePair]:
     return read_splits(settings).valid
 
 
-def grammar_splits(settings: GrammarSettings) -> Splits:
+def grammar_splits(settings: schema.GrammarSettings) -> Splits:
     """Return the pairs of the built-in grammar."""
     train, valid, test = (_generated(settings, split) for split in ("train", "valid", "test"))
     return Splits(train, valid, test)
 
 
-def _generated(settings: GrammarSettings, split: str) -> list[SentencePair]:
+def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePair]:
     from regard.corpora.grammar.generate import generate  # not for a corpus of files
 
     sizes = {"train": settings.size, "valid": settings.valid_size, "test": settings.test_size}
@@ -180,7 +173,7 @@ LEAST, MOST = 1_000, 32_000
 
 
 def run_tokenizers(
-    run: Run, recipe: TranslationRecipe, pairs: Sequence[SentencePair]
+    run: Run, recipe: schema.TranslationRecipe, pairs: Sequence[SentencePair]
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return the run's tokenizers, learned from its training pairs if they are not there yet."""
     if not run.has_tokenizers():
@@ -193,7 +186,7 @@ def run_tokenizers(
 
 
 def learn_tokenizers(
-    settings: TokenizerSettings, pairs: Sequence[SentencePair]
+    settings: schema.TokenizerSettings, pairs: Sequence[SentencePair]
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return a tokenizer for each language, or the same one twice."""
     sources, targets = [p.source for p in pairs], [p.target for p in pairs]
@@ -205,11 +198,11 @@ def learn_tokenizers(
 
 
 def _taken_over(
-    folder: Path, settings: TokenizerSettings, pairs: Sequence[SentencePair]
+    folder: Path, settings: schema.TokenizerSettings, pairs: Sequence[SentencePair]
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return another run's tokenizers with the new tokens of these pairs."""
     run = Run.open(folder)
-    before = run.recipe(TranslationRecipe).tokenizer
+    before = run.recipe(schema.TranslationRecipe).tokenizer
     for name in ("kind", "shared"):
         old, new = getattr(before, name), getattr(settings, name)
         if old != new:
@@ -237,7 +230,7 @@ def supported_size(*, pairs: int, characters: int) -> int:
     return min(MOST, max(LEAST, 60 * isqrt(pairs))) + characters
 
 
-def _learn(settings: TokenizerSettings, texts: Sequence[str], *, pairs: int) -> Tokenizer:
+def _learn(settings: schema.TokenizerSettings, texts: Sequence[str], *, pairs: int) -> Tokenizer:
     size = settings.size
     if size is None and settings.kind == "sentencepiece":
         size = supported_size(pairs=pairs, characters=len(set(chain.from_iterable(texts))))

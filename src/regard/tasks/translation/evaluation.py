@@ -1,7 +1,5 @@
 """Evaluation on a test set: BLEU, chrF, BLEU by length, and alignment error rate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +16,7 @@ from regard.runs.report import minutes
 from regard.runs.run import TrainedRun
 from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
 from regard.scoring.bleu import Band, bleu_by_length, corpus_bleu, corpus_chrf
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 from regard.tasks.attention import AttentionMap
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.results import Translation

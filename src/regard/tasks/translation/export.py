@@ -1,7 +1,5 @@
 """Export of a run to CTranslate2 or Argos Translate, and the shortlist that is learned for it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,16 +14,8 @@ from regard.corpora.parallel import SentencePair
 from regard.engines.choice import PlannedSearch
 from regard.engines.ctranslate2_engine import Threads
 from regard.engines.preparation import converted, converted_engine, engine_folder, fingerprint
+from regard.exchange import ctranslate2
 from regard.exchange.argos import require_packable, write_argos
-from regard.exchange.ctranslate2 import (
-    Quantization,
-    read_export_record,
-    require_exportable,
-    require_replaceable,
-    token_names,
-    write_ctranslate2,
-    write_export_record,
-)
 from regard.scoring.bleu import corpus_bleu
 from regard.tasks.translation.data import read_splits, read_valid
 from regard.tasks.translation.model import LoadedTranslator, load
@@ -71,13 +61,16 @@ def learn_shortlist(
         target_size=targets.size,
     )
     counts = Counter(token for example in examples for token in example.target)
-    names = token_names(targets)
+    names = ctranslate2.token_names(targets)
 
     def line(name: str, tokens: list[int]) -> str:
         return f"{name}\t{' '.join(names[token] for token in tokens)}"
 
     always = [token for token, _ in counts.most_common(frequent)]
-    rows = ((name, table.best(token, likely)) for token, name in enumerate(token_names(sources)))
+    rows = (
+        (name, table.best(token, likely))
+        for token, name in enumerate(ctranslate2.token_names(sources))
+    )
     known = [line(name, best) for name, best in list(rows)[len(SPECIALS) :] if best]
     return [line("", always), *known]
 
@@ -101,7 +94,7 @@ def export_ctranslate2(
     run: Path,
     *,
     output: Path | None = None,
-    quantization: Quantization | None = None,
+    quantization: ctranslate2.Quantization | None = None,
     shortlist: bool = False,
     report: Report | None = None,
 ) -> Exported:
@@ -112,13 +105,13 @@ def export_ctranslate2(
     likely target tokens of each source token, learned from the training pairs.
     """
     translator = load(run)
-    settings = require_exportable(translator.recipe.model)
+    settings = ctranslate2.require_exportable(translator.recipe.model)
     folder = output or engine_folder(run, quantization)
-    require_replaceable(folder)
+    ctranslate2.require_replaceable(folder)
     lines = learn_shortlist(translator, report=report) if shortlist else None
     record: dict[str, Any] = {"fingerprint": fingerprint(translator)}
     try:
-        write_ctranslate2(
+        ctranslate2.write_ctranslate2(
             folder,
             model=translator.model,
             settings=settings,
@@ -141,11 +134,11 @@ def export_argos(
     source: str,
     target: str,
     output: Path | None = None,
-    quantization: Quantization | None = None,
+    quantization: ctranslate2.Quantization | None = None,
 ) -> Exported:
     """Write a run as a package that Argos Translate installs; the languages are codes as "en"."""
     translator = load(run)
-    settings = require_exportable(translator.recipe.model)
+    settings = ctranslate2.require_exportable(translator.recipe.model)
     require_packable(translator.source_tokenizer, translator.target_tokenizer)
     path = output or run / PACKAGE.format(source=source, target=target)
     write_argos(
@@ -177,7 +170,7 @@ def _measured(
         "bleu_float32": round(exact, 3),
         "sentences": len(pairs),
     }
-    write_export_record(folder, {**read_export_record(folder), **figures})
+    ctranslate2.write_export_record(folder, {**ctranslate2.read_export_record(folder), **figures})
     return Exported(folder, bleu=figures["bleu"], bleu_change=figures["bleu_change"])
 
 

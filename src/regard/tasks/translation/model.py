@@ -1,7 +1,5 @@
 """A trained translator, ready to use: what `regard.load` returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -28,14 +26,8 @@ from regard.settings.decoding import DecodingSettings
 from regard.settings.models import TransformerSettings
 from regard.settings.recipe import validate
 from regard.tasks.attention import END_MARK, AttentionMap
+from regard.tasks.translation import results as outcomes
 from regard.tasks.translation.constraints import ConstraintEncoder, TextConstraints, verbatim_words
-from regard.tasks.translation.results import (
-    ScoredPair,
-    Translation,
-    forced_log_probabilities,
-    least_risk,
-    with_source_words,
-)
 from regard.tasks.translation.settings import TranslationRecipe
 from regard.training.checkpoint import load_weights
 
@@ -90,14 +82,14 @@ class LoadedTranslator:
         return isinstance(model, TransformerSettings) or model.attention != "none"
 
     @overload
-    def translate(self, text: str, **options: Any) -> Translation: ...
+    def translate(self, text: str, **options: Any) -> outcomes.Translation: ...
 
     @overload
-    def translate(self, text: Sequence[str], **options: Any) -> list[Translation]: ...
+    def translate(self, text: Sequence[str], **options: Any) -> list[outcomes.Translation]: ...
 
     def translate(
         self, text: str | Sequence[str], **options: Any
-    ) -> Translation | list[Translation]:
+    ) -> outcomes.Translation | list[outcomes.Translation]:
         """Translate one sentence, or a list of them; the options are those of `stream`."""
         if isinstance(text, str):
             return self.translate([text], **options)[0]
@@ -113,7 +105,7 @@ class LoadedTranslator:
         scores: bool = True,
         constraints: TextConstraints | Sequence[TextConstraints] | None = None,
         **changes: Any,
-    ) -> Iterator[tuple[int, Translation]]:
+    ) -> Iterator[tuple[int, outcomes.Translation]]:
         """Translate sentences, longest first, and yield each with its index.
 
         A sentence's translation never depends on the others. Constraints are for all sentences, or
@@ -126,7 +118,7 @@ class LoadedTranslator:
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]
         lengths = [(len(ids) + 1, 0) for ids in encoded]
 
-        def search(rows: list[int]) -> list[tuple[int, Translation]]:
+        def search(rows: list[int]) -> list[tuple[int, outcomes.Translation]]:
             filled = [row for row in rows if encoded[row]]
             sentences = [
                 Sentence(texts[row], encoded[row], wishes[row] if wishes else None)
@@ -139,7 +131,7 @@ class LoadedTranslator:
             except ImpossibleConstraintsError as error:
                 raise ImpossibleConstraintsError(filled[error.index], error.problem) from error
             empty = [row for row in rows if not encoded[row]]
-            nothing = [(row, Translation(texts[row], "", 0.0, 0.0, None)) for row in empty]
+            nothing = [(row, outcomes.Translation(texts[row], "", 0.0, 0.0, None)) for row in empty]
             return [*nothing, *zip(filled, found, strict=True)]
 
         batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
@@ -147,7 +139,9 @@ class LoadedTranslator:
         for found in prefetch(search, batches, at_once=at_once):
             yield from found
 
-    def score_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[ScoredPair]:
+    def score_pairs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[outcomes.ScoredPair]:
         """Return how probable the model finds each given translation: forced decoding."""
         if len(sources) != len(targets):
             raise RegardError(
@@ -160,9 +154,9 @@ class LoadedTranslator:
         ]
         decoding = self.recipe.decoding
         penalty = LengthPenalty(decoding.length_penalty_kind, decoding.length_penalty)
-        found = forced_log_probabilities(self.model, examples)
+        found = outcomes.forced_log_probabilities(self.model, examples)
         return [
-            ScoredPair(
+            outcomes.ScoredPair(
                 source=source,
                 target=target,
                 score=float(values.sum()) / float(penalty.divisor(torch.tensor(len(values)))),
@@ -236,7 +230,7 @@ class LoadedTranslator:
         n_best: int,
         attention: bool,
         scores: bool,
-    ) -> list[Translation]:
+    ) -> list[outcomes.Translation]:
         """Search a batch and turn what was found into text."""
         by_risk = settings.method == "mbr"
         found = self.engine.search(
@@ -250,7 +244,7 @@ class LoadedTranslator:
         translations = []
         for sentence, hypotheses in zip(sentences, found, strict=True):
             each = [self._one(sentence, hypothesis, settings) for hypothesis in hypotheses]
-            each = least_risk(each, settings.mbr_utility)[:n_best] if by_risk else each
+            each = outcomes.least_risk(each, settings.mbr_utility)[:n_best] if by_risk else each
             if settings.replace_unknown and not attention:
                 each = [replace(one, attention=None) for one in each]
             best, *others = each
@@ -266,7 +260,7 @@ class LoadedTranslator:
 
     def _one(
         self, sentence: Sentence, hypothesis: Hypothesis, settings: DecodingSettings
-    ) -> Translation:
+    ) -> outcomes.Translation:
         weights = hypothesis.attention
         attention = None
         if weights is not None:
@@ -274,10 +268,10 @@ class LoadedTranslator:
             attention = self.attention_map(sentence.ids, hypothesis.tokens, seen)
         text = self.target_tokenizer.decode(hypothesis.tokens)
         if settings.replace_unknown:
-            text = with_source_words(
+            text = outcomes.with_source_words(
                 text, hypothesis.tokens, source=sentence.text, attention=attention
             )
-        return Translation(
+        return outcomes.Translation(
             source=sentence.text,
             text=text,
             score=hypothesis.score,

@@ -1,7 +1,5 @@
 """What training a translator minimises, and the optimiser that does it."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

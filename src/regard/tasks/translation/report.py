@@ -1,25 +1,12 @@
 """The report of one or several trained runs: scores, curves, attention, translations, recipe."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.models.inspection import parameter_count
+from regard.pictures import report
 from regard.pictures.curves import length_curves_svg
-from regard.pictures.report import (
-    Fold,
-    Heading,
-    HoverMap,
-    Paragraph,
-    Picture,
-    Sample,
-    Samples,
-    Section,
-    Table,
-    write_page,
-)
 from regard.runs.report import learning_section, making_section
 from regard.scoring.bleu import sentence_chrf
 from regard.tasks.translation.evaluation import Evaluation, TrainedTranslator
@@ -36,10 +23,10 @@ def write_report(trained: TrainedTranslator, path: Path, *, title: str) -> None:
 
 def report_runs(runs: Mapping[str, TrainedTranslator], path: Path, *, title: str) -> None:
     """Write one HTML file about these runs, which were tested on the same sentences."""
-    write_page(path, title=title, sections=list(_sections(runs)))
+    report.write_page(path, title=title, sections=list(_sections(runs)))
 
 
-def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[Section]:
+def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[report.Section]:
     tested = {name: run.evaluation for name, run in runs.items() if run.evaluation is not None}
     if tested:
         yield from _scores(runs, tested)
@@ -52,9 +39,9 @@ def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[Section]:
 
 def _scores(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
-) -> Iterator[Section]:
-    yield Heading("Scores on the test set")
-    yield Table(
+) -> Iterator[report.Section]:
+    yield report.Heading("Scores on the test set")
+    yield report.Table(
         "Beam search; BLEU and chrF from 0 to 100, higher is better",
         ["model", "BLEU", "chrF", "alignment error %", "parameters", "minutes of training"],
         [
@@ -70,8 +57,8 @@ def _scores(
         ],
     )
     first = next(iter(tested.values()))
-    yield Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
-    yield Picture(
+    yield report.Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
+    yield report.Picture(
         "BLEU by the length of the source sentence",
         length_curves_svg({name: each.bands for name, each in tested.items()}),
     )
@@ -79,11 +66,11 @@ def _scores(
 
 def _attention(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
-) -> Iterator[Section]:
+) -> Iterator[report.Section]:
     attending = [name for name in tested if runs[name].model.attends]
     if not attending:
         return
-    yield Heading("What attention looks at")
+    yield report.Heading("What attention looks at")
     for name in attending:
         sources = [pair.source for pair in _spread(tested[name], SHOWN_MAPS)]
         for maps in _maps(runs, {name: tested[name]}, sources):
@@ -100,7 +87,7 @@ def _spread(evaluation: Evaluation, count: int) -> list[Any]:
 
 def _translations(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
-) -> Iterator[Section]:
+) -> Iterator[report.Section]:
     """Yield the sentences that the last model does best and worst, as all models translate them."""
     judge = list(tested.values())[-1]
     scores = [
@@ -111,9 +98,9 @@ def _translations(
     # Among equally good ones the longest say most.
     best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
     best.sort(key=lambda row: -len(judge.pairs[row].source))
-    yield Heading("Best translations")
+    yield report.Heading("Best translations")
     yield from _samples(runs, tested, best[:SHOWN_SAMPLES], scores)
-    yield Heading("Worst translations")
+    yield report.Heading("Worst translations")
     yield from _samples(runs, tested, order[::-1][:SHOWN_SAMPLES], scores)
 
 
@@ -122,27 +109,27 @@ def _samples(
     tested: Mapping[str, Evaluation],
     rows: Sequence[int],
     scores: Sequence[float],
-) -> Iterator[Section]:
+) -> Iterator[report.Section]:
     """Yield each sentence with its translations, and folded below it what they attended to."""
     pairs = next(iter(tested.values())).pairs
     maps = _maps(runs, tested, [pairs[row].source for row in rows])
     for place, row in enumerate(rows):
         outputs = {name: each.translations[row].text for name, each in tested.items()}
         note = f"chrF {scores[row]:.1f}"
-        yield Samples([Sample(pairs[row].source, pairs[row].target, outputs, note)])
+        yield report.Samples([report.Sample(pairs[row].source, pairs[row].target, outputs, note)])
         if maps[place]:
-            yield Fold("What each word attends to", maps[place])
+            yield report.Fold("What each word attends to", maps[place])
 
 
 def _maps(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation], sources: Sequence[str]
-) -> list[list[HoverMap]]:
+) -> list[list[report.HoverMap]]:
     """Return for each sentence the heat maps of all models that have attention."""
-    found: list[list[HoverMap]] = [[] for _ in sources]
+    found: list[list[report.HoverMap]] = [[] for _ in sources]
     for name in tested:
         model = runs[name].model
         for place, translation in enumerate(model.translate(sources) if model.attends else []):
             if translation.attention is not None and translation.text.strip():
                 seen = translation.by_word()
-                found[place].append(HoverMap(seen.source, seen.target, seen.weights, name))
+                found[place].append(report.HoverMap(seen.source, seen.target, seen.weights, name))
     return found

@@ -1,7 +1,5 @@
 """The trace of a sentence through a translator: every value, with its formula."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

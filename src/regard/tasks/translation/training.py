@@ -1,7 +1,5 @@
 """Training a translator: data, tokenizers, model, loop and final test, in the order they happen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,25 +20,11 @@ from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_wa
 from regard.engines.preparation import prepare_patience
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
+from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
-from regard.runs.preparation import keep_examples
-from regard.runs.run import (
-    Run,
-    finish_or_start,
-    limits_of,
-    open_records,
-    open_store,
-    training_run,
-)
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.recipe import Recipe, expect
-from regard.tasks.translation.data import (
-    GivenData,
-    Splits,
-    given_splits,
-    read_splits,
-    run_tokenizers,
-)
+from regard.tasks.translation import data as task_data
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
@@ -59,9 +43,9 @@ LEAST_BLEU = 1.0
 
 def train_translator(
     recipe: TranslationRecipe,
-    run: Run,
+    run: run_folders.Run,
     *,
-    splits: Splits | None = None,
+    splits: task_data.Splits | None = None,
     model: BuildTranslator | None = None,
     observers: Sequence[Observer] = (),
 ) -> TrainedTranslator:
@@ -69,9 +53,9 @@ def train_translator(
 
     `model` builds the network in place of the recipe's.
     """
-    splits = splits or read_splits(recipe.data)
+    splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
-    tokenizers = run_tokenizers(run, recipe, splits.train)
+    tokenizers = task_data.run_tokenizers(run, recipe, splits.train)
     train = encode_pairs(splits.train, *tokenizers, max_length=recipe.batches.max_length)
     if not train:
         raise SettingsError(
@@ -98,13 +82,13 @@ def train_translator(
         final_validate=partial(validation, beam=recipe.decoding.beam),
     )
     keep = max(settings.keep, settings.average)
-    store = open_store(run, keep=keep, fingerprint=splits.fingerprint())
-    records = open_records(run, store, tensorboard=settings.tensorboard)
+    store = run_folders.open_store(run, keep=keep, fingerprint=splits.fingerprint())
+    records = run_folders.open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         network,
         objective,
         _optimisation(recipe, network, completion),
-        limits=limits_of(settings),
+        limits=run_folders.limits_of(settings),
         store=store,
         observer=Observers([*records, *observers]),
     )
@@ -113,7 +97,7 @@ def train_translator(
 
 def _fresh_translator(
     recipe: TranslationRecipe,
-    run: Run,
+    run: run_folders.Run,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     *,
@@ -124,7 +108,9 @@ def _fresh_translator(
     torch.manual_seed(settings.seed)
     network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
     if settings.start_from is not None and not (run.folder / "checkpoints").exists():
-        load_extended(network, read_tensors(Run.open(Path(settings.start_from)).weights()))
+        load_extended(
+            network, read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
+        )
     if settings.freeze:
         freeze(network, settings.freeze)
     return LoadedTranslator(
@@ -275,11 +261,11 @@ def _resegmenter(
     )
 
 
-def prepare_for_inference(trained: TrainedTranslator, splits: Splits) -> None:
+def prepare_for_inference(trained: TrainedTranslator, splits: task_data.Splits) -> None:
     """Keep what translating and serving will want to know."""
     run = trained.run.folder
     prepare_patience(trained.model, run, [pair.source for pair in splits.valid])
-    keep_examples(run, (pair.source for pair in splits.test or splits.valid))
+    run_folders.keep_examples(run, (pair.source for pair in splits.test or splits.valid))
 
 
 def train(
@@ -288,7 +274,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: GivenData | None = None,
+    data: task_data.GivenData | None = None,
     model: BuildTranslator | None = None,
     display: Display | None = None,
 ) -> TrainedTranslator:
@@ -296,14 +282,14 @@ def train(
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, TranslationRecipe)
     if not resume:
-        Run.require_free(out)  # before time is spent on the data
+        run_folders.Run.require_free(out)  # before time is spent on the data
     with display.waiting("Reading the data ..."):
-        settings, splits = given_splits(settings, data)
+        settings, splits = task_data.given_splits(settings, data)
     if model is not None:
         settings = settings.model_copy(update={"own_model": True})
     for warning in _warnings(settings, splits):
         display.note(f"Warning: {warning}")
-    with training_run(out, settings, resume=resume) as run:
+    with run_folders.training_run(out, settings, resume=resume) as run:
         return _trained(settings, run, splits, title=title, model=model, display=display)
 
 
@@ -316,27 +302,27 @@ def train_many(
     once.
     """
     with display.waiting("Reading the data ..."):
-        splits = read_splits(next(iter(recipes.values())).data)
+        splits = task_data.read_splits(next(iter(recipes.values())).data)
     trained = {}
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         pairs = f"{len(splits.train):,} sentence pairs"
         display.note(f"\n{number}/{len(recipes)} {recipe.title}: {pairs}")
-        run = finish_or_start(folder / name, recipe)
+        run = run_folders.finish_or_start(folder / name, recipe)
         trained[name] = _trained(recipe, run, splits, title=name, display=display)
     return trained
 
 
 def _trained(
     recipe: TranslationRecipe,
-    run: Run,
-    splits: Splits,
+    run: run_folders.Run,
+    splits: task_data.Splits,
     *,
     title: str,
     display: Display,
     model: BuildTranslator | None = None,
 ) -> TrainedTranslator:
     """Train, test and report."""
-    with display.training(limits_of(recipe.training), title=title) as observer:
+    with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
         trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     with display.waiting("Testing ..."):
         prepare_for_inference(trained, splits)
@@ -345,7 +331,7 @@ def _trained(
     return trained
 
 
-def _warnings(settings: TranslationRecipe, splits: Splits) -> list[str]:
+def _warnings(settings: TranslationRecipe, splits: task_data.Splits) -> list[str]:
     """Return what looks wrong with the data of a user; the built-in corpus needs no check."""
     found = [] if settings.data.built_in else corpus_warnings(splits.train, splits.valid)
     tokenizer = settings.tokenizer

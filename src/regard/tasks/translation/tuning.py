@@ -4,8 +4,6 @@ A penalty replaces the run's own only if its BLEU is significantly higher: the b
 always a little better on the sentences that it was chosen on, and may be worse on others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +13,7 @@ from regard.corpora.parallel import SentencePair
 from regard.engines.engine import Engine
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap
-from regard.scoring.score import Score
+from regard.scoring.measures import Score
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator
 

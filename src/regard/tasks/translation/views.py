@@ -1,7 +1,5 @@
 """What every head of a translator looks at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,14 +18,7 @@ from regard.pictures.heat_map import write_map
 from regard.pictures.terminal import terminal_heat_map
 from regard.settings.recipe import require_known
 from regard.tasks import LookRequest, View
-from regard.tasks.attention import (
-    END_MARK,
-    AttentionHeads,
-    AttentionMap,
-    view_of_arcs,
-    view_of_heads,
-    view_of_word,
-)
+from regard.tasks import attention as attention_views
 from regard.tasks.translation.model import LoadedTranslator, load
 
 BEGIN_MARK = SPECIALS[2]
@@ -50,7 +41,7 @@ class Side(NamedTuple):
 
 def translator_heads(
     model: LoadedTranslator, text: str, *, part: str = "cross", pieces: bool = False
-) -> tuple[str, AttentionHeads]:
+) -> tuple[str, attention_views.AttentionHeads]:
     """Return a text's translation, and what every head of a Transformer's part looked at."""
     require_known(part, PARTS, what="part")
     if not text.strip():
@@ -82,7 +73,7 @@ def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str, *, begun: bool = 
     pieces, words = tokenizer.pieces(ids), tokenizer.word_of_piece(ids)
     if begun:
         return Side((BEGIN_MARK, *pieces), (-1, *words), text)
-    return Side((*pieces, END_MARK), (*words, -1), text)
+    return Side((*pieces, attention_views.END_MARK), (*words, -1), text)
 
 
 def _labelled(
@@ -92,17 +83,21 @@ def _labelled(
     *,
     title: str,
     pieces: bool,
-) -> AttentionHeads:
+) -> attention_views.AttentionHeads:
     """Return weights between pieces, or between whole words without the marks."""
     if pieces:
-        return AttentionHeads(title, weights, source.pieces, target.pieces)
+        return attention_views.AttentionHeads(title, weights, source.pieces, target.pieces)
 
     def merged(head: Float[np.ndarray, "target source"]) -> Float[np.ndarray, "words others"]:
-        between = AttentionMap(head, source.pieces, target.pieces, source.words, target.words)
+        between = attention_views.AttentionMap(
+            head, source.pieces, target.pieces, source.words, target.words
+        )
         return between.by_word(source.text, target.text).weights
 
     by_word = np.array([[merged(head) for head in layer] for layer in weights])
-    return AttentionHeads(title, by_word, tuple(source.text.split()), tuple(target.text.split()))
+    return attention_views.AttentionHeads(
+        title, by_word, tuple(source.text.split()), tuple(target.text.split())
+    )
 
 
 def sentence_view(request: LookRequest) -> View:
@@ -131,7 +126,9 @@ def sentence_view(request: LookRequest) -> View:
     )
 
 
-def _request_heads(request: LookRequest, *, part: str) -> tuple[str, AttentionHeads]:
+def _request_heads(
+    request: LookRequest, *, part: str
+) -> tuple[str, attention_views.AttentionHeads]:
     return translator_heads(
         load(request.run),
         request.sentence,
@@ -143,16 +140,18 @@ def _request_heads(request: LookRequest, *, part: str) -> tuple[str, AttentionHe
 def heads_view(request: LookRequest) -> View:
     """Show all heads, those of a layer, or one."""
     said, heads = _request_heads(request, part="cross")
-    return view_of_heads(heads, request, record={"text": said, **heads.to_dict()}, text=said)
+    return attention_views.view_of_heads(
+        heads, request, record={"text": said, **heads.to_dict()}, text=said
+    )
 
 
 def word_view(request: LookRequest) -> View:
     """Show what one word of the text looks at."""
     said, heads = _request_heads(request, part="encoder")
-    return view_of_word(heads, request, text=said)
+    return attention_views.view_of_word(heads, request, text=said)
 
 
 def arcs_view(request: LookRequest) -> View:
     """Show the self-attention of the whole text."""
     said, heads = _request_heads(request, part="encoder")
-    return view_of_arcs(heads, request, text=said)
+    return attention_views.view_of_arcs(heads, request, text=said)

@@ -1,20 +1,4 @@
-"""A tokenizer for words and punctuation marks that keeps the spacing in its tokens.
-
-A text is cut into words (runs of letters, digits and their marks), single characters of anything
-else, and whitespace. A token is the stretch of text that it stands for:
-
-    " cat"     a word after one space, the common case; the start of a text counts as a space
-    ","        without a space before it
-    " ", "\\t"  one character of whitespace beyond the single space between words
-    ""         the joiner: removes the space of the following token
-
-So `Straße, weil` is " Straße" "," " weil" and `straße , weil` is " straße" " ," " weil": spaces
-between words need no tokens of their own, and decoding restores both texts exactly. An elided word
-keeps its apostrophe (l', qu'); any other apostrophe between letters begins a token ('s, 't).
-
-A word that is known in one spacing is known in all: if "weil" was only seen after a space, a
-glued one is the joiner and " weil"; if "," was only seen glued, one after a space is " " and ",".
-"""
+"""Tokenizers that need no training algorithm: characters, and words with punctuation marks."""
 
 from __future__ import annotations
 
@@ -26,13 +10,70 @@ from functools import cache
 from pathlib import Path
 
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.text.vocabulary import (
-    Vocabulary,
-    visible,
-    vocabulary_of_record,
-    words_of_surfaces,
-    write_record,
-)
+from regard.text import vocabulary as vocabularies
+
+
+class CharacterTokenizer:
+    """One id per Unicode code point; characters that were not seen in training are unknown."""
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], *, size: int | None = None, min_count: int = 1
+    ) -> CharacterTokenizer:
+        """Return a tokenizer with the characters of these texts."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(text)
+        return cls(vocabularies.Vocabulary.from_counts(counts, size=size, min_count=min_count))
+
+    @property
+    def size(self) -> int:
+        """The number of entries in the vocabulary, special tokens included."""
+        return len(self.vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without begin and end tokens."""
+        ids = {character: self._id(character) for character in set(text)}
+        return [ids[character] for character in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of these ids, without special tokens except the unknown one."""
+        return "".join(self._surfaces(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return each id as readable text, with whitespace made visible."""
+        return [vocabularies.visible(self.vocabulary.token_of(number)) for number in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id the index of the whitespace-separated word that it belongs to."""
+        return vocabularies.words_of_surfaces(self._surfaces(ids))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.json`."""
+        record = {"kind": "character", "tokens": list(self.vocabulary.tokens)}
+        vocabularies.write_record(folder, name, record)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> CharacterTokenizer:
+        """Return the tokenizer that `save` wrote."""
+        return cls(vocabularies.vocabulary_of_record(folder, name))
+
+    def _id(self, character: str) -> int:
+        number = self.vocabulary.id_of(character)
+        if number == UNKNOWN and character.isspace():
+            return self.vocabulary.id_of(" ")  # unknown whitespace still separates words
+        return number
+
+    def _surfaces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each id."""
+        return [
+            self.vocabulary.token_of(number) if number == UNKNOWN or number >= len(SPECIALS) else ""
+            for number in ids
+        ]
+
 
 JOINER, SPACE = "", " "
 JOINER_LABEL = "⁀"
@@ -41,7 +82,7 @@ JOINER_LABEL = "⁀"
 class WordTokenizer:
     """One id per word or punctuation mark; words that were not seen in training are unknown."""
 
-    def __init__(self, vocabulary: Vocabulary):
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
         self.vocabulary = vocabulary
 
     @classmethod
@@ -53,7 +94,11 @@ class WordTokenizer:
         for text in texts:
             counts.update(split(text))
         always = (JOINER, SPACE)
-        return cls(Vocabulary.from_counts(counts, size=size, min_count=min_count, always=always))
+        return cls(
+            vocabularies.Vocabulary.from_counts(
+                counts, size=size, min_count=min_count, always=always
+            )
+        )
 
     @property
     def size(self) -> int:
@@ -74,16 +119,18 @@ class WordTokenizer:
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
         """Return for each id the index of the whitespace-separated word that it belongs to."""
-        return words_of_surfaces(self._surfaces(ids))
+        return vocabularies.words_of_surfaces(self._surfaces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.json`."""
-        write_record(folder, name, {"kind": "word", "tokens": list(self.vocabulary.tokens)})
+        vocabularies.write_record(
+            folder, name, {"kind": "word", "tokens": list(self.vocabulary.tokens)}
+        )
 
     @classmethod
     def load(cls, folder: Path, name: str) -> WordTokenizer:
         """Return the tokenizer that `save` wrote."""
-        return cls(vocabulary_of_record(folder, name))
+        return cls(vocabularies.vocabulary_of_record(folder, name))
 
     def _ids(self, token: str) -> tuple[int, ...]:
         """Return the ids of one token, in its other spacing if only that is known."""
@@ -119,7 +166,7 @@ class WordTokenizer:
     def _label(token: str) -> str:
         if token == JOINER:
             return JOINER_LABEL
-        return visible(token if token.isspace() else token.removeprefix(SPACE))
+        return vocabularies.visible(token if token.isspace() else token.removeprefix(SPACE))
 
 
 def split(text: str) -> Iterator[str]:
