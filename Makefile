@@ -37,7 +37,7 @@ demo: $(VENV)/run  ## train three small translators and look inside (under 5 min
 
 test: $(VENV)/dev $(VENV)/argos  ## run the tests with coverage
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 REGARD_ARGOS=$$(ls -d $(CURDIR)/$(VENV)/argos 2>/dev/null) $(BIN)/python -m pytest -n auto --dist loadfile --cov=regard --cov-report=term --cov-fail-under=90 $(ARGS)
+	@OMP_NUM_THREADS=1 REGARD_ARGOS=$$(ls -d $(CURDIR)/$(VENV)/argos 2>/dev/null) $(BIN)/python -m pytest -n auto --dist loadfile --cov=regard --cov-report=term --cov-fail-under=97 $(ARGS)
 
 check: $(VENV)/dev  ## lint, format, types and the arrows between the rooms
 	@$(BIN)/ruff check .

@@ -23,6 +23,13 @@ def test_dir_and_help_are_useful() -> None:
         assert f"{name}(" in (regard.__doc__ or ""), name
 
 
+def test_a_wrong_kind_of_position_is_refused_before_data_is_read(tmp_path: Path) -> None:
+    given = {"data.train": ["no.src", "no.tgt"], "model.positions": "rotari"}
+    with pytest.raises(SettingsError, match="rotary"):
+        regard.train("transformer-tiny", set=given, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         regard.trian  # noqa: B018
@@ -111,6 +118,8 @@ def test_looking_and_tracing(toy_run: Path, tmp_path: Path) -> None:
     assert seen.text == "LADAB NEFOK"
     seen.save(tmp_path / "map.svg")
     assert (tmp_path / "map.svg").is_file()
+    assert "<svg" in seen._repr_html_()
+    assert "<table>" in regard.trace(toy_run, "badal kofen")._repr_html_()
     assert regard.trace(toy_run, "badal kofen").output == "LADAB NEFOK"
     assert regard.trace("fibonacci-rnn", "last").family == "forecaster"
     assert regard.trace(regard.find_recipe("fibonacci-rnn"), "last").output

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
+from html import escape
 from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -189,6 +190,17 @@ class Trace:
                     for row, label in enumerate(labels)
                 ],
             )
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(self.source)} &rarr; {escape(self.output)}</p>"]
+        for table in self.tables():
+            head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+            rows = "".join(
+                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+                for row in table.rows
+            )
+            parts.append(f"<table><tr>{head}</tr>{rows}</table>")
+        return "".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -67,6 +67,20 @@ class View:
     remedy: str = "Name a picture to write with --out, or ask for --json."
     """What is said where nothing can be shown."""
 
+    def _repr_html_(self) -> str:
+        from tempfile import TemporaryDirectory
+
+        from regard.pictures.svg import notebook_lines, notebook_picture
+
+        shown = notebook_lines(("", self.text)) if self.text else ""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "view.svg"
+            try:
+                self.save(path)
+            except SettingsError:  # a table, which has no picture
+                return shown
+            return shown + notebook_picture(path.read_text(encoding="utf-8"), label=self.text)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -233,6 +247,8 @@ def train(
     elif set:
         recipe = _changed(recipe, overrides_of(set))
     task = task_of(recipe.task)
+    if model is None:
+        _require_buildable(task, recipe)
     return task.train(
         recipe,
         Path(out),
@@ -242,6 +258,14 @@ def train(
         display=display_of(progress),
         **_given_model(recipe.task, task, model),
     )
+
+
+def _require_buildable(task: Task, recipe: Recipe) -> None:
+    """Refuse names that only the layers know, before time is spent on the data."""
+    import torch
+
+    with torch.device("meta"):  # no memory, no arithmetic
+        task.build(recipe)
 
 
 def _given_model(
