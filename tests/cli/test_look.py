@@ -76,8 +76,8 @@ def test_curves_and_positions(run: Any, toy_run: Path, tmp_path: Path) -> None:
 def test_a_script_without_a_font_is_warned_about(
     run: Any, monkeypatch: pytest.MonkeyPatch, toy_run: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("regard.pictures.canvas.families_with", lambda characters: [])
-    monkeypatch.setattr("regard.pictures.canvas.preferred_families", lambda: ["DejaVu Sans"])
+    monkeypatch.setattr("regard.pictures.labels.families_with", lambda characters: [])
+    monkeypatch.setattr("regard.pictures.labels.preferred_families", lambda: ["DejaVu Sans"])
     answer = run("look", toy_run, "badal 猫", "--out", tmp_path / "map.png")
     assert answer.code == 0
     assert "Warning: No installed font has this script: Chinese." in answer.err

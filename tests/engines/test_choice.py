@@ -21,6 +21,7 @@ from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
 from regard.engines.engine import Engine
 from regard.engines.preparation import converted, engine_folder, fingerprint
 from regard.engines.torch_engine import TorchEngine, TorchProcesses
+from regard.exchange import ctranslate2
 from regard.exchange.ctranslate2 import read_export_record, write_export_record
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.constraints import TextConstraints
@@ -159,7 +160,7 @@ def nothing_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any, **options: Any) -> Any:
         raise AssertionError("converted or measured")
 
-    monkeypatch.setattr(preparation, "write_ctranslate2", refuse)
+    monkeypatch.setattr(ctranslate2, "write_ctranslate2", refuse)
     monkeypatch.setattr(choice, "_speed", refuse)
     monkeypatch.setattr(choice, "_torch_speed", refuse)
 

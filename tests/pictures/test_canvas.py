@@ -11,7 +11,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
-from regard.pictures import canvas
+from regard.pictures import labels
 from regard.pictures.canvas import Records, figure_in_full, figure_svg, render, save_figure
 from regard.pictures.labels import OWN_FAMILY, UnreadableScriptWarning
 
@@ -51,8 +51,8 @@ def draw_words() -> Figure:
 
 @pytest.mark.parametrize("format", ["png", "pdf"])
 def test_a_script_without_a_font_is_named_and_does_not_stop_the_picture(format, monkeypatch):
-    monkeypatch.setattr(canvas, "families_with", lambda characters: [])
-    monkeypatch.setattr(canvas, "preferred_families", lambda: [OWN_FAMILY])
+    monkeypatch.setattr(labels, "families_with", lambda characters: [])
+    monkeypatch.setattr(labels, "preferred_families", lambda: [OWN_FAMILY])
     with pytest.warns(UnreadableScriptWarning, match="script: Chinese, private characters"):
         assert render(draw_words, format)
     with pytest.warns(UnreadableScriptWarning):
@@ -65,7 +65,7 @@ def test_svg_files_use_the_fonts_of_the_viewer():
 
 def test_an_installed_font_that_has_a_missing_script_is_drawn_with(monkeypatch, font_with_cat):
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(font_with_cat)])
-    monkeypatch.setattr(canvas, "preferred_families", lambda: [OWN_FAMILY])
+    monkeypatch.setattr(labels, "preferred_families", lambda: [OWN_FAMILY])
 
     def draw_cat() -> Figure:
         figure = Figure(figsize=(1, 1))

@@ -140,7 +140,7 @@ def test_an_internal_error_reveals_nothing(
 
     client = start()
     monkeypatch.setattr(served_models[1].translator, "stream", broken)
-    monkeypatch.setattr("regard.serving.worker.attention_view", broken)
+    monkeypatch.setattr("regard.serving.attention.attention_view", broken)
     with caplog.at_level(logging.INFO, logger="regard.serving"):
         answer = client.post("/translate", json=FIELDS)
         client.get("/health?q=secret")

@@ -4,6 +4,8 @@ There is one TSV file per word class. Its header line names the columns; an empt
 the form follows the rule stated in the class below.
 """
 
+from __future__ import annotations
+
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass, fields
