@@ -39,7 +39,7 @@ class Backwards:
             if self.fail_at and self.fail_at in text:
                 raise KeyboardInterrupt
             if len(text) > 2_000:
-                raise SentenceTooLongError(index, f"{len(text)} symbols")
+                raise SentenceTooLongError(index, f"{len(text)} tokens")
             self.seen.append(text)
             yield index, Translation(text, text[::-1], -1.0, -1.0, None)
 

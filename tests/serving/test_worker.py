@@ -29,7 +29,7 @@ def test_a_batch_has_an_outcome_for_every_sentence(toy_run: Path) -> None:
     assert (several.text, len(several.alternatives)) == ("NOGIM", 2)
     assert seen.attention is not None
     assert long.problem == (
-        "A sentence cannot be translated: has 6000 words, more than the 5000 symbols that one "
+        "A sentence cannot be translated: has 6000 words, more than the 5000 tokens that one "
         "sentence may have."
     )
 

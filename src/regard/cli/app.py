@@ -31,7 +31,7 @@ from regard.cli.translate import translate
 from regard.cli.tune import tune
 
 # How often a thread with nothing to do looks for work before it sleeps. By itself the OpenMP that
-# torch has looks 300,000 times: beside another busy program, threads then wait for each other at
+# torch has looks 300,000 times: next to another busy program, threads then wait for each other at
 # every operation, and a small training took 16 times as long as with this.
 LOOKS = 2_000
 

@@ -73,8 +73,8 @@ def _classify(
     files = [f"data.train={_quoted(data)}"] + ([f"data.test={_quoted(test)}"] if test else [])
     parsed = parse_recipe('task = "classify-text"', overrides=[*files, *changes], origin="finetune")
     recipe = begin_with(expect(parsed, TextClassificationRecipe), run)
-    beside = out.with_name(f"{out.name}-scratch")
-    for folder in (out, beside) if scratch else (out,):
+    scratch_folder = out.with_name(f"{out.name}-scratch")
+    for folder in (out, scratch_folder) if scratch else (out,):
         Run.require_free(folder)  # before time is spent on any of them
     splits = read_labelled_splits(recipe.data)
     display = ConsoleDisplay()
@@ -85,7 +85,7 @@ def _classify(
     if scratch:
         trained["from scratch"] = train(
             from_scratch(recipe),
-            beside,
+            scratch_folder,
             title="from scratch",
             tokenizer_of=run,
         )

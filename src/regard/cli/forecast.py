@@ -27,7 +27,7 @@ def forecast(
     overrides: Overrides = None,
     json: AsJson = False,
 ) -> None:
-    """Forecast a column of a CSV file, beside the naive forecast that repeats the last value.
+    """Forecast a column of a CSV file; the naive forecast repeats the last value, for comparison.
 
     The end of the series is the test.
 

@@ -18,17 +18,17 @@ def generate(
     run: RunFolder,
     prompt: Annotated[str, typer.Argument(help="Text to continue; may be left out.")] = "",
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=0, help="Most symbols to write.")
+        int | None, typer.Option("--max-tokens", min=0, help="Most tokens to write.")
     ] = None,
     temperature: Annotated[
         float | None,
         typer.Option("--temperature", min=0, help="Below 1 more cautious; 0 is greedy."),
     ] = None,
     greedy: Annotated[
-        bool, typer.Option("--greedy", help="Always the most probable symbol.")
+        bool, typer.Option("--greedy", help="Always the most probable token.")
     ] = False,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", min=1, help="Draw among so many symbols.")
+        int | None, typer.Option("--top-k", min=1, help="Draw among the k most probable tokens.")
     ] = None,
     top_p: Annotated[
         float | None, typer.Option("--top-p", help="Draw among the best that hold this mass.")
@@ -48,7 +48,7 @@ def generate(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of what is drawn.")] = 1,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Texts to write.")] = 1,
     cache: Annotated[
-        bool, typer.Option(" /--no-cache", help="Read everything again at every symbol.")
+        bool, typer.Option(" /--no-cache", help="Read everything again at every token.")
     ] = True,
     json: AsJson = False,
 ) -> None:
@@ -94,5 +94,5 @@ def _stream(model: LoadedLanguageModel, prompt: str, options: dict[str, Any]) ->
         sys.stdout.flush()
         started = True
 
-    model.generate(prompt, tell=tell, **options)
+    model.generate(prompt, on_text=tell, **options)
     tell(0, "\n")

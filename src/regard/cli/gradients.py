@@ -26,7 +26,7 @@ def gradients(
 ) -> None:
     """Measure how strongly a loss depends on the state n steps before it.
 
-    The task: one symbol of a sequence is marked; say at the end which. Attention stands on the
+    The task: one token of a sequence is marked; say at the end which. Attention stands on the
     same tanh RNN. Example: regard gradients --length 60 --out gradients.svg
     """
     from rich.console import Console
@@ -35,8 +35,8 @@ def gradients(
     from regard.runs.display import counting
     from regard.studies.gradients import measure
 
-    with counting(Console(stderr=True), steps) as told:
-        found = list(measure(length=length, steps=steps, seed=seed, on_step=told))
+    with counting(Console(stderr=True), steps) as on_step:
+        found = list(measure(length=length, steps=steps, seed=seed, on_step=on_step))
     panels = {
         moment: {reach.name: reach.norms for reach in found if reach.trained == trained}
         for trained, moment in MOMENTS.items()

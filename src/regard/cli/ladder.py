@@ -33,8 +33,8 @@ def ladder(
     from regard.studies.ladder import RecallTask, climb
 
     task = RecallTask()
-    with counting(Console(stderr=True), steps) as told:
-        climbed = list(climb(steps=steps, seed=seed, task=task, on_step=told))
+    with counting(Console(stderr=True), steps) as on_step:
+        climbed = list(climb(steps=steps, seed=seed, task=task, on_step=on_step))
     unordered = task.without_order(20_000, torch.Generator().manual_seed(seed))
     _draw(climbed, out, chance=task.chance, unordered=unordered)
     if json:

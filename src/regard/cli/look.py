@@ -98,7 +98,7 @@ def look(
     if len(names) > 1:
         listed = " and ".join(f"--{name}" for name in names)
         raise SettingsError(f"{listed} are different pictures: ask for one of them.")
-    with warnings.catch_warnings(record=True) as doubts:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if names == ["positions"]:
             view = _positions(positions or "", run, layer=layer)
@@ -118,8 +118,8 @@ def look(
             )
             view = _curves(run) if names == ["curves"] else look_at(request, *names)
         _show(view, out, as_json=json)
-    for doubt in dict.fromkeys(str(warning.message) for warning in doubts):
-        typer.echo(f"Warning: {doubt}", err=True)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"Warning: {message}", err=True)
 
 
 def _show(view: View, out: Path | None, *, as_json: bool) -> None:

@@ -31,7 +31,7 @@ def rate(
 ) -> None:
     """Rate given translations: forced decoding, without a search.
 
-    Two texts are shown symbol by symbol. Of two files each line gives its score (comparable with
+    Two texts are shown token by token. Of two files each line gives its score (comparable with
     those of `translate --json`), its log-probability and the target, with tabs between them.
 
     Example: regard rate runs/demo/transformer "cats like dogs" "Katzen mögen Hunde"
@@ -63,11 +63,11 @@ def _show(pair: ScoredPair) -> None:
 
 
 def _summary(pairs: Sequence[ScoredPair]) -> str:
-    symbols = sum(len(pair.pieces) for pair in pairs)
+    tokens = sum(len(pair.pieces) for pair in pairs)
     total = sum(pair.log_probability for pair in pairs)
-    if not symbols:
+    if not tokens:
         return "Nothing to rate."
     return (
-        f"log-probability {total:.2f}, {total / symbols:.3f} a symbol, "
-        f"perplexity {math.exp(-total / symbols):.2f} ({symbols} symbols)"
+        f"log-probability {total:.2f}, {total / tokens:.3f} per token, "
+        f"perplexity {math.exp(-total / tokens):.2f} ({tokens} tokens)"
     )

@@ -197,13 +197,13 @@ NoRepeat = Annotated[
         "--no-repeat-ngram",
         min=0,
         rich_help_panel=LENGTH,
-        help="No run of so many symbols may come twice.",
+        help="N-grams of this size occur at most once.",
     ),
 ]
 MinLength = Annotated[
-    int | None, typer.Option(min=0, rich_help_panel=LENGTH, help="Fewest symbols.")
+    int | None, typer.Option(min=0, rich_help_panel=LENGTH, help="Fewest tokens.")
 ]
-MaxLength = Annotated[int | None, typer.Option(min=1, rich_help_panel=LENGTH, help="Most symbols.")]
+MaxLength = Annotated[int | None, typer.Option(min=1, rich_help_panel=LENGTH, help="Most tokens.")]
 EngineOption = Annotated[
     EngineChoice,
     typer.Option("--engine", rich_help_panel=ENGINE, help="What computes the translations."),

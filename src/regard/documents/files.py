@@ -26,7 +26,7 @@ VERSION = 1
 
 
 class PartFiles:
-    """The outputs of one work; `terms` is all that the result depends on, beside the input."""
+    """The outputs of one work; `terms` is all that the result depends on, apart from the input."""
 
     def __init__(self, paths: Sequence[Path], *, terms: Mapping[str, Any]):
         self._paths = list(paths)

@@ -115,7 +115,7 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Splitting:
-    """When a text is split into sentences: beyond so many characters, or None for never."""
+    """When a text is split into sentences: beyond this number of characters, or None for never."""
 
     beyond: int | None = LONG_LINE
     language: str = ""

@@ -340,7 +340,7 @@ def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
 
 
 def write_export_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write what is known of an export beside it."""
+    """Write the record of an export into its folder."""
     write_json(folder / RECORD, dict(record))
 
 

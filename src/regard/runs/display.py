@@ -30,7 +30,7 @@ Line = TypeVar("Line", bound="LiveLine")
 
 
 class LiveLine:
-    """Shows a bar while it is entered; what is done and the facts beside it are the heirs' work."""
+    """Shows a bar while it is entered; subclasses say what is done, with some facts."""
 
     def __init__(self, console: Console, title: str):
         self._console = console
@@ -264,11 +264,11 @@ def counting(console: Console, total: int) -> Iterator[Callable[[str, int], None
     ) as bar:
         tasks: dict[str, TaskID] = {}
 
-        def told(name: str, step: int) -> None:
+        def on_step(name: str, step: int) -> None:
             if name not in tasks:
                 if not console.is_terminal:
                     console.print(f"training {name} ...", highlight=False)
                 tasks[name] = bar.add_task(name, total=total)
             bar.update(tasks[name], completed=step)
 
-        yield told
+        yield on_step

@@ -61,9 +61,9 @@ class View:
     record: Mapping[str, Any]
     save: Callable[[Path], None]
     text: str = ""
-    """What is printed beside a picture, as the translation that it shows."""
+    """What is printed with a picture, as the translation that it shows."""
     shown: Callable[[int], Any] | None = None
-    """Returns what a terminal of so many columns shows in place of a picture, if it can."""
+    """Returns what a terminal of this width shows in place of a picture."""
     remedy: str = "Name a picture to write with --out, or ask for --json."
     """What is said where nothing can be shown."""
 

@@ -209,7 +209,7 @@ def test_the_same_text_with_and_without_cache(model: LoadedLanguageModel) -> Non
 def test_text_is_told_as_it_is_written(model: LoadedLanguageModel) -> None:
     heard: dict[int, list[str]] = {0: [], 1: []}
     found = model.generate(
-        "the ", samples=2, max_tokens=30, tell=lambda number, part: heard[number].append(part)
+        "the ", samples=2, max_tokens=30, on_text=lambda number, part: heard[number].append(part)
     )
     for number, one in enumerate(found):
         assert "".join(heard[number]) == one.text
@@ -224,7 +224,7 @@ def test_a_string_to_stop_at_is_never_told(model: LoadedLanguageModel) -> None:
         "the",
         max_tokens=80,
         stop=["never there", stop, ""],
-        tell=lambda _, part: heard.append(part),
+        on_text=lambda _, part: heard.append(part),
     )
     assert cut.text == whole.text[: whole.text.index(stop)] == "".join(heard)
     assert cut.reason == "stop"

@@ -125,12 +125,12 @@ def test_impossible_options_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("line", "size"), [("badal " * 100_000, "100000 words"), ("," * 6_000, "11999 symbols")]
+    ("line", "size"), [("badal " * 100_000, "100000 words"), ("," * 6_000, "11999 tokens")]
 )
 def test_a_line_far_too_long_is_refused_with_its_number(
     model: LoadedTranslator, line: str, size: str
 ) -> None:
-    message = f"Sentence 2 has {size}, more than the 5000 symbols.*: split it"
+    message = f"Sentence 2 has {size}, more than the 5000 tokens.*: split it"
     with pytest.raises(RegardError, match=message):
         model.translate(["badal", line])
 

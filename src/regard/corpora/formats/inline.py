@@ -66,18 +66,18 @@ def paired(tags: Sequence[Tag]) -> tuple[Tag, ...]:
 def peeled(text: str, tags: Sequence[Tag]) -> tuple[int, int]:
     """Return the range of tags inside the text, without those before and after all text."""
     first, last = 0, len(tags)
-    lead, trail = len(text) - len(text.lstrip()), len(text.rstrip())
+    lead, end = len(text) - len(text.lstrip()), len(text.rstrip())
     while first < last and tags[first].position <= lead:
         partner = tags[first].partner
         if partner is None:
             first += 1
-        elif partner == last - 1 and tags[last - 1].position >= trail:
+        elif partner == last - 1 and tags[last - 1].position >= end:
             first, last = first + 1, last - 1
-        elif tags[last - 1].partner is None and tags[last - 1].position >= trail:
+        elif tags[last - 1].partner is None and tags[last - 1].position >= end:
             last -= 1
         else:
             break
-    while first < last and tags[last - 1].partner is None and tags[last - 1].position >= trail:
+    while first < last and tags[last - 1].partner is None and tags[last - 1].position >= end:
         last -= 1
     return first, last
 

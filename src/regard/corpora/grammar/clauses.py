@@ -36,7 +36,7 @@ class Position:
     `timed` allows an adverb of time, `affirmative` forbids negation, `content` allows a
     that-clause, and `they` that pronoun without a noun for it. `inverted` says that something
     stands before the clause, so that German puts the verb before the subject.
-    Beside an "and" between clauses no noun phrases are joined by another one: it would be unclear
+    Next to an "and" between clauses no noun phrases are joined by another one: it would be unclear
     which of them joins the clauses. In a relative clause, `gap` is what it describes.
     """
 

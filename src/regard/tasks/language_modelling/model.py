@@ -23,7 +23,7 @@ from regard.training.checkpoint import load_weights
 
 CUT_LETTER = "\ufffd"  # what bytes that do not yet make a letter are shown as
 
-Told = Callable[[int, str], None]
+OnText = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,18 @@ class _Sample:
     """The text of one sample as it grows, told of in parts that will not change any more."""
 
     def __init__(
-        self, text: RunningText, prompt: Sequence[int], *, stop: Sequence[str], tell: Told | None
+        self,
+        text: RunningText,
+        prompt: Sequence[int],
+        *,
+        stop: Sequence[str],
+        on_text: OnText | None,
     ):
         self._text = text
         self._ids = list(prompt)
         self._before = len(text.decode(self._ids))
         self._stop = [string for string in stop if string]
-        self._tell = tell
+        self._on_text = on_text
         self._told = 0
         self.tokens = 0
         self.reason: Literal["length", "stop", "end"] = "length"
@@ -69,16 +74,16 @@ class _Sample:
             self.written = self.written[: min(found)]
             self.reason = "stop"
             return True
-        self._tell_until(drawn.sample, len(self.written) - self._unsure())
+        self._on_text_until(drawn.sample, len(self.written) - self._unsure())
         return False
 
     def close(self, number: int) -> None:
         """Tell what was held back."""
-        self._tell_until(number, len(self.written))
+        self._on_text_until(number, len(self.written))
 
-    def _tell_until(self, number: int, end: int) -> None:
-        if self._tell is not None and end > self._told:
-            self._tell(number, self.written[self._told : end])
+    def _on_text_until(self, number: int, end: int) -> None:
+        if self._on_text is not None and end > self._told:
+            self._on_text(number, self.written[self._told : end])
             self._told = end
 
     def _unsure(self) -> int:
@@ -126,19 +131,19 @@ class LoadedLanguageModel:
         seed: int = 1,
         stop: Sequence[str] = (),
         cache: bool = True,
-        tell: Told | None = None,
+        on_text: OnText | None = None,
         **settings: Any,
     ) -> list[Generated]:
         """Return continuations of a prompt, by the recipe's `decoding` or by settings given here.
 
-        A model that was trained on prompts with answers gives one line: its answer. `tell` is
+        A model that was trained on prompts with answers gives one line: its answer. `on_text` is
         called with the number of a sample and each new part of it.
         """
         chosen = self.generation(**settings)
         if self.recipe.data.pairs:
             prompt, stop = prompt.removesuffix(NEWLINE) + NEWLINE, [*stop, NEWLINE]
         ids = prompt_ids(self.text, prompt)
-        found = [_Sample(self.text, ids, stop=stop, tell=tell) for _ in range(samples)]
+        found = [_Sample(self.text, ids, stop=stop, on_text=on_text) for _ in range(samples)]
         for _ in continuation(
             self.model,
             ids,

@@ -29,7 +29,7 @@ from regard.training.loop import Limits, Objective, Optimisation, Validation, fi
 from regard.training.losses import LossSum
 from regard.training.progress import Observer, Observers
 
-ORIGINAL = ".parametrizations.weight.original"  # how torch calls a matrix beside an adapter
+ORIGINAL = ".parametrizations.weight.original"  # how torch names a matrix that has an adapter
 
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
@@ -110,7 +110,7 @@ def train_text_classifier(
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
-    """Return when to stop, validate and save, for so many batches an epoch."""
+    """Return when to stop, validate and save, for this number of batches per epoch."""
     every = settings.validate_every or batches
     return Limits(
         steps=settings.epochs * batches,
@@ -167,7 +167,7 @@ def _freeze(model: TextClassifier, frozen: int) -> None:
 
 @torch.no_grad()
 def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> None:
-    """Copy the network of a language model, beside whose matrices there may be adapters."""
+    """Copy the network of a language model, whose matrices may have adapters."""
     for name, parameter in model.backbone.named_parameters():
         plain = f"backbone.{name}".replace(ORIGINAL, ".weight")
         if "parametrizations" in plain:

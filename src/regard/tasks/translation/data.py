@@ -222,7 +222,7 @@ def _taken_over(
 
 
 def supported_size(*, pairs: int, characters: int) -> int:
-    """Return how many subwords so many pairs can teach.
+    """Return how many subwords this number of pairs can teach.
 
     New words come with the root of the length of a text (Heaps' law). A subword that is hardly
     ever seen is not learned; below a thousand there are not enough to be more than letters.
@@ -278,7 +278,7 @@ def find_corpus(
 def _candidates(
     folder: Path, names: tuple[str, ...], source: str, target: str
 ) -> list[tuple[Path, Path]]:
-    """Return all source files of a part that have a target file beside them."""
+    """Return all source files of a part that have a target file next to them."""
     pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz)?")
     pairs = []
     for file in sorted(folder.iterdir()):

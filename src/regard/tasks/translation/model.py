@@ -41,7 +41,7 @@ class SentenceTooLongError(RegardError):
 
     def __init__(self, index: int, size: str):
         self.index = index
-        self.problem = f"has {size}, more than the {MOST_PIECES} symbols that one sentence may have"
+        self.problem = f"has {size}, more than the {MOST_PIECES} tokens that one sentence may have"
         super().__init__(f"Sentence {index + 1} {self.problem}: split it, one sentence a line.")
 
 
@@ -50,7 +50,7 @@ class Sentence(NamedTuple):
 
     text: str
     ids: list[int]
-    wishes: TextConstraints | None
+    constraints: TextConstraints | None
 
 
 class LoadedTranslator:
@@ -114,15 +114,14 @@ class LoadedTranslator:
         a greedy search takes less time.
         """
         settings = self.decoding(n_best=n_best, **changes)
-        wishes = _for_each(texts, constraints)
+        asked = _for_each(texts, constraints)
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]
         lengths = [(len(ids) + 1, 0) for ids in encoded]
 
         def search(rows: list[int]) -> list[tuple[int, outcomes.Translation]]:
             filled = [row for row in rows if encoded[row]]
             sentences = [
-                Sentence(texts[row], encoded[row], wishes[row] if wishes else None)
-                for row in filled
+                Sentence(texts[row], encoded[row], asked[row] if asked else None) for row in filled
             ]
             try:
                 found = self._search(
@@ -135,7 +134,7 @@ class LoadedTranslator:
             return [*nothing, *zip(filled, found, strict=True)]
 
         batches = sorted_batches(lengths, token_budget=self.engine.batch_tokens)
-        at_once = self.engine.concurrent_searches(settings, constrained=wishes is not None)
+        at_once = self.engine.concurrent_searches(settings, constrained=asked is not None)
         for found in prefetch(search, batches, at_once=at_once):
             yield from found
 
@@ -201,11 +200,11 @@ class LoadedTranslator:
         self, sentences: Sequence[Sentence], settings: DecodingSettings
     ) -> list[Constraints] | None:
         """Return what is asked of each sentence; None if nothing is asked of any."""
-        if not settings.copy_verbatim and not any(sentence.wishes for sentence in sentences):
+        if not settings.copy_verbatim and not any(sentence.constraints for sentence in sentences):
             return None
         found = [
             self._constraints.encode(
-                sentence.wishes or TextConstraints(),
+                sentence.constraints or TextConstraints(),
                 copied=verbatim_words(sentence.text) if settings.copy_verbatim else (),
                 room=self._room(sentence, settings),
             )
@@ -215,11 +214,11 @@ class LoadedTranslator:
 
     def _encode(self, text: str, index: int) -> list[int]:
         words = len(text.split())
-        if words > MOST_PIECES:  # a word is at least one symbol: no need to look for them all
+        if words > MOST_PIECES:  # a word is at least one token: no need to look for them all
             raise SentenceTooLongError(index, f"{words} words")
         ids = self.source_tokenizer.encode(text) if words else []
         if len(ids) > MOST_PIECES:
-            raise SentenceTooLongError(index, f"{len(ids)} symbols")
+            raise SentenceTooLongError(index, f"{len(ids)} tokens")
         return ids
 
     def _search(
@@ -252,7 +251,7 @@ class LoadedTranslator:
         return translations
 
     def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
-        """Return the most symbols of an output, without end mark."""
+        """Return the most tokens of an output, without end mark."""
         room = int((len(sentence.ids) + 1) * settings.max_ratio) + settings.max_extra - 1
         longest = self.model.longest_target
         room = room if settings.max_length is None else min(room, settings.max_length)

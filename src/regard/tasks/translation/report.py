@@ -89,15 +89,15 @@ def _translations(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
 ) -> Iterator[report.Section]:
     """Yield the sentences that the last model does best and worst, as all models translate them."""
-    judge = list(tested.values())[-1]
+    last = list(tested.values())[-1]
     scores = [
         sentence_chrf(translation.text, pair.target)
-        for translation, pair in zip(judge.translations, judge.pairs, strict=True)
+        for translation, pair in zip(last.translations, last.pairs, strict=True)
     ]
     order = sorted(range(len(scores)), key=lambda row: -scores[row])
     # Among equally good ones the longest say most.
     best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
-    best.sort(key=lambda row: -len(judge.pairs[row].source))
+    best.sort(key=lambda row: -len(last.pairs[row].source))
     yield report.Heading("Best translations")
     yield from _samples(runs, tested, best[:SHOWN_SAMPLES], scores)
     yield report.Heading("Worst translations")
