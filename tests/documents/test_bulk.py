@@ -112,7 +112,7 @@ def test_long_lines_are_split_into_sentences() -> None:
         pytest.param(b"\xef\xbb\xbf", "in: the file is empty", id="byte order mark"),
         pytest.param(
             b"a\n" + b"x" * 1_000_000,
-            "in, line 2: the line has 1000000 symbols, more than .* Split it",
+            "in, line 2: the line has 1000000 tokens, more than .* Split it",
             id="a megabyte without a full stop",
         ),
         pytest.param(b"x" * (17 * 2**20), "in, line 1: the line is longer than 16 MB", id="17 MB"),
@@ -137,7 +137,7 @@ def test_whole_lines_have_several_views() -> None:
     translate_stream(stream, Both(), WholeLines(SentenceCache(Backwards(), views), Path("in"), 2))
     assert sink == [["ba\ndc\n", "ab\ncd\n"]]
     long = LineStream(io.BytesIO(b"ab\n" + b"x" * 3000), path=Path("in"))
-    with pytest.raises(DataError, match="in, line 2: the line has 3000 symbols"):
+    with pytest.raises(DataError, match="in, line 2: the line has 3000 tokens"):
         translate_stream(long, Both(), WholeLines(SentenceCache(Backwards(), views), Path("in"), 2))
 
 
