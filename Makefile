@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test check format clean install
+.PHONY: demo test test-all check format clean install wheel
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Regard needs Python 3.11 or newer; try: make PYTHON=python3.11 demo"; exit 2; }
@@ -38,6 +38,13 @@ demo: $(VENV)/run  ## train three small translators and look inside (under 5 min
 test: $(VENV)/dev $(VENV)/argos  ## run the tests with coverage
 	@rm -f .coverage .coverage.*
 	@OMP_NUM_THREADS=1 REGARD_ARGOS=$$(ls -d $(CURDIR)/$(VENV)/argos 2>/dev/null) $(BIN)/python -m pytest -n auto --dist loadfile --cov=regard --cov-report=term --cov-fail-under=97 $(ARGS)
+
+test-all: $(VENV)/dev $(VENV)/argos  ## run all tests, also those that take minutes
+	@OMP_NUM_THREADS=1 REGARD_ARGOS=$$(ls -d $(CURDIR)/$(VENV)/argos 2>/dev/null) $(BIN)/python -m pytest -n auto --dist loadfile -m "" $(ARGS)
+
+wheel: $(VENV)/run  ## build dist/regard-*.whl
+	@$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/regard-*.whl
 
 check: $(VENV)/dev  ## lint, format, types and the arrows between the rooms
 	@$(BIN)/ruff check .

@@ -6,11 +6,15 @@ tried in `tests/tasks`.)
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import regard
 from regard.attention.edges import Edges
 from regard.attention.graph import EDGE_SCORES, EdgeScore, GraphInput
 from regard.attention.positions import POSITIONS, AddedPositions, DistanceBias, PositionOptions
@@ -222,3 +226,35 @@ def test_new_positions_without_parameters_have_a_picture(monkeypatch: pytest.Mon
     assert isinstance(drawn, PositionCurves)
     assert drawn.curves["head 0"][:2] == [0.0, -1.0]
     assert isinstance(positions_of("sinusoidal"), PositionVectors)
+
+
+MOST_LINES, LONGEST_FUNCTION = 400, 60
+SOURCE = Path(regard.__file__).parent
+
+
+def _trees() -> dict[str, ast.Module]:
+    files = sorted(SOURCE.rglob("*.py"))
+    return {f.relative_to(SOURCE).as_posix(): ast.parse(f.read_text("utf-8")) for f in files}
+
+
+def test_no_class_name_means_two_things() -> None:
+    places = defaultdict(list)
+    for name, tree in _trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{name}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_files_and_functions_are_of_a_readable_size() -> None:
+    files = {f.name: len(f.read_text("utf-8").splitlines()) for f in SOURCE.rglob("*.py")}
+    assert {name: lines for name, lines in files.items() if lines > MOST_LINES} == {}
+    long = {}
+    for name, tree in _trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                # The signature of a command declares its options, which may be many.
+                first = node.body[0].lineno if name.startswith("cli/") else node.lineno
+                if (node.end_lineno or first) - first + 1 > LONGEST_FUNCTION:
+                    long[f"{name}: {node.name}"] = (node.end_lineno or first) - first + 1
+    assert long == {}

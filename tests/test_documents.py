@@ -66,7 +66,9 @@ def test_commands_and_their_options_exist(path: Path) -> None:
     group: Any = typer.main.get_command(app)
     for command, *options in command_lines(path):
         assert command in group.commands, f"{path.name}: regard {command}"
-        parameters: list[click.Parameter] = group.commands[command].params
+        found = group.commands[command]
+        inner = getattr(found, "commands", {"": found}).values()  # of `regard corpus`: all its own
+        parameters: list[click.Parameter] = [one for each in inner for one in each.params]
         known = {option for one in parameters for option in (*one.opts, *one.secondary_opts)}
         assert {*options} <= known | {"--help"}, f"{path.name}: regard {command} {options}"
 
@@ -140,6 +142,12 @@ def test_tables_are_made_of_the_result_files() -> None:
     assert found.returncode == 0, found.stderr
 
 
+def test_the_page_of_messages_is_made_of_the_source() -> None:
+    command = [sys.executable, ROOT / "bench" / "errors_page.py", "--check"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
 def example(heading: str) -> str:
     """Return the Python under a heading of CONTRIBUTING.md, which is to be short."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -203,12 +211,13 @@ def test_the_example_of_a_format_works(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_example_of_a_layout_works() -> None:
     example_of = run(example("Add a foreign layout of weights"))
     layer = FeedForward(4, hidden=6, activation="relu")
-    names = {"inner": "w1", "outer": "w2"}
-    theirs = {
-        f"ffn.{names[part]}.{kind}": torch.randn_like(value)
-        for part, kind, value in ((*n.split("."), p) for n, p in layer.named_parameters())
-    }
-    example_of.fill_feed_forward(layer, theirs, prefix="ffn.")
-    torch.testing.assert_close(layer.inner.weight.data, theirs["ffn.w1.weight"])
-    with pytest.raises(RunError, match=r"no tensor 'w1.weight'"):
-        example_of.fill_feed_forward(layer, theirs)
+    shapes = {"ffn_W1": (4, 6), "ffn_b1": (1, 6), "ffn_W2": (6, 4), "ffn_b2": (1, 4)}
+    theirs = {name: torch.randn(shape) for name, shape in shapes.items()}
+    more = {"ffn_step": torch.ones(1)}
+    back = example_of.there_and_back(layer, theirs | more, "w.npz")
+    torch.testing.assert_close(layer.inner.weight.data, theirs["ffn_W1"].T)
+    assert back.keys() == theirs.keys()
+    assert all(torch.equal(back[name], theirs[name]) for name in theirs)
+    with pytest.raises(RunError, match=r"w.npz has no tensor 'ffn_b1'"):
+        del theirs["ffn_b1"]
+        example_of.there_and_back(layer, theirs, "w.npz")

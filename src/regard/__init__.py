@@ -10,13 +10,18 @@
 Whatever a command does, a function does with the same code:
 
 train(recipe, data=..., set=..., out=...)   train, test and report
+plan(recipe, data=..., set=...)             what that would read and take: memory and time
 load(run)                                   the best model of a run
 look(run, text), trace(run, text)           what it attends to, and every value on the way
 translate_file(run, source, output)         files of any size and format
 compare([run, ...])                         several translators on one test set
 score(system, reference)                    BLEU and chrF with their signatures
 forecast(file or numbers)                   a series and its forecast
+finetune(run, file)                         a language model on other text, labels or answers
+tune(run)                                   the length penalty that suits a translator
+import_model(path, out=...)                 a run of a model that another program trained
 corpus()                                    the built-in sentence pairs
+use("my_parts.py")                          a score, position or task of one's own
 """
 
 from importlib import import_module
@@ -34,7 +39,12 @@ if TYPE_CHECKING:
     )
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
     from regard.documents.translation import translate_file
+    from regard.runs.catalogue import use
+    from regard.studies.finetuning import finetune
     from regard.tasks import find_recipe, load, look, trace, train
+    from regard.tasks.exchange import import_model
+    from regard.tasks.planning import plan
+    from regard.tasks.translation.tuning import tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,14 +58,19 @@ __all__ = [
     "compare",
     "corpus",
     "find_recipe",
+    "finetune",
     "forecast",
+    "import_model",
     "load",
     "look",
+    "plan",
     "score",
     "score_alignments",
     "trace",
     "train",
     "translate_file",
+    "tune",
+    "use",
 ]
 
 # Loaded on first use: torch and matplotlib take seconds that `regard --help` should not.
@@ -72,11 +87,16 @@ _WHERE = {
     "RunError": "regard.base.errors",
     "SettingsError": "regard.base.errors",
     "translate_file": "regard.documents.translation",
+    "finetune": "regard.studies.finetuning",
     "find_recipe": "regard.tasks",
+    "import_model": "regard.tasks.exchange",
     "load": "regard.tasks",
     "look": "regard.tasks",
+    "plan": "regard.tasks.planning",
     "trace": "regard.tasks",
     "train": "regard.tasks",
+    "tune": "regard.tasks.translation.tuning",
+    "use": "regard.runs.catalogue",
 }
 __all__ = ["__version__", *_WHERE]
 

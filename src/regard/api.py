@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from regard.base.errors import SettingsError
 from regard.settings.recipe import require_known
@@ -33,12 +33,16 @@ class TranslationScores:
     bleu: Score
     chrf: Score
     by_length: tuple[Band, ...] = ()
+    uncomposed: tuple[int, int] = (0, 0)
+    """Outputs and references that were not in Unicode's composed form, and were normalised."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         found: dict[str, Any] = {"bleu": self.bleu.to_dict(), "chrf": self.chrf.to_dict()}
         if self.by_length:
             found["by_length"] = [band.to_dict() for band in self.by_length]
+        if any(self.uncomposed):
+            found["uncomposed"] = dict(zip(("system", "reference"), self.uncomposed, strict=True))
         return found
 
     def __str__(self) -> str:
@@ -48,6 +52,12 @@ class TranslationScores:
         for band in self.by_length:
             value = f"{band.score.value:7.2f}" if band.score else "      -"
             lines.append(f"{band.label:<8}{band.sentences:>9} {value}")
+        if any(self.uncomposed):
+            system, reference = self.uncomposed
+            lines.append(
+                f"Note: {system:,} translations and {reference:,} references were not in Unicode's "
+                "composed form (NFC). Both sides were normalised before scoring."
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -157,7 +167,7 @@ def score(
     Each is a file with a sentence a line, or a list of sentences. `by_length` adds BLEU by the
     number of source words, for which the sources must be given.
     """
-    from regard.scoring.bleu import bleu_by_length, corpus_bleu, corpus_chrf
+    from regard.scoring.bleu import Composed, bleu_by_length, corpus_bleu, corpus_chrf
 
     if by_length and source is None:
         raise SettingsError("--by-length needs the source sentences: give --source FILE.")
@@ -169,6 +179,7 @@ def score(
         corpus_bleu(outputs, references, tokenize=tokenize),
         corpus_chrf(outputs, references),
         bands,
+        Composed.of(outputs, references).changed,
     )
 
 
@@ -184,7 +195,7 @@ def score_alignments(
 
     `gold_first` is the number of the first word in the gold file, 0 or 1.
     """
-    from regard.corpora.parallel import read_alignments, read_gold
+    from regard.corpora.alignments import read_alignments, read_gold
     from regard.scoring.alignment import alignment_error_rate, symmetrise_all
 
     found = [frozenset(links) for links in read_alignments(Path(system))]
@@ -201,6 +212,11 @@ def forecast(
     data: str | Path | Sequence[float],
     *,
     column: str | None = None,
+    inputs: Sequence[str] = (),
+    dates: str | None = None,
+    decimal: Literal["auto", "point", "comma"] = "auto",
+    gaps: Literal["refuse", "interpolate", "drop"] = "refuse",
+    season: int | None = None,
     window: int = 20,
     horizon: int = 1,
     attention: str = "softmax",
@@ -210,7 +226,9 @@ def forecast(
 ) -> TrainedForecaster:
     """Train on a series and see how well it can be forecast; the end of the series is the test.
 
-    `data` is a CSV file, of which `column` names a column, or the numbers themselves.
+    `data` is a CSV file, of which `column` names a column, or the numbers themselves. `inputs` are
+    further columns that the model reads, `dates` the column of dates, if it is not found by itself.
+    `season` is the number of steps after which the series repeats, for the seasonal baseline.
     """
     from regard.runs.display import display_of
     from regard.tasks import overrides_of
@@ -221,6 +239,11 @@ def forecast(
     recipe = recipe_for(
         Path(str(data)) if from_file else None,
         column=column,
+        inputs=list(inputs) or None,
+        dates=dates,
+        decimal=decimal,
+        gaps=gaps,
+        season=season,
         window=window,
         horizon=horizon,
         attention=attention,
@@ -244,19 +267,22 @@ def corpus(
     valid_size: int = 1_000,
     test_size: int = 1_000,
     words: str = "full",
+    style: str = "plain",
     length: tuple[int, int] = (3, 60),
     seed: int = 1,
     out: str | Path | None = None,
 ) -> Corpus:
     """Return a built-in corpus, and write it to files if `out` names a folder.
 
-    `length` is the fewest and the most source words of a sentence. The same seed gives the same
-    sentences, always and everywhere.
+    `length` is the fewest and the most source words of a sentence. `style` is "plain" (small
+    letters, no full stop), "written" (with capital and full stop) or "mixed". The same seed gives
+    the same sentences, always and everywhere.
     """
     from regard.corpora.grammar import generate, write_corpus
 
     require_known(name, BUILT_IN, what="corpus")
     require_known(words, ["full", "small"], what="vocabulary")
+    require_known(style, ["plain", "written", "mixed"], what="style")
     shortest, longest = length
     if shortest > longest:
         raise SettingsError(f"--min-words ({shortest}) must not exceed --max-words ({longest}).")
@@ -265,6 +291,7 @@ def corpus(
         "min_words": shortest,
         "max_words": longest,
         "words": words,
+        "style": style,
         "seed": seed,
     }
     if out is not None:

@@ -44,6 +44,11 @@ def rotated(positions: Any, i: int, j: int) -> Tensor:
     return torch.tensor(total.real)
 
 
+def bucket(distance: int) -> int:
+    """Return the class of a distance below 8: of 32, half are for each side."""
+    return abs(distance) + (16 if distance > 0 else 0)
+
+
 # A new kind of positions needs one row here: its formula for a query at i and a key at j. It is
 # the vector at i for those that are added, the product of query and key for those that rotate
 # them, and else what is added to the score of the pair.
@@ -55,6 +60,7 @@ FORMULAS: dict[str, Callable[[Any, int, int], Tensor]] = {
     "alibi": lambda positions, i, j: torch.tensor(
         [-slope * abs(i - j) for slope in (1 / 16, 1 / 256, 1 / 4)]
     ),
+    "bucketed": lambda positions, i, j: positions.table[bucket(j - i)],
     "none": lambda positions, i, j: torch.tensor(0.0),
 }
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from regard.base.errors import RunError
 from regard.base.files import (
     Fingerprint,
     fingerprint,
     finish_replacing,
+    locked,
     whole_file,
     whole_folder,
     write_file,
@@ -145,3 +151,64 @@ def test_a_fingerprint_can_be_asked_on_the_way() -> None:
     found.add("b")
     assert first == fingerprint(["a"])
     assert found.value == fingerprint(["ab"]) != first
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from regard.base.files import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time_holds_the_lock_of_a_folder(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(RunError) as refused, locked(tmp_path):
+            pass
+        assert str(refused.value) == (
+            f"{tmp_path} is in use by another process ({holder.pid}). Wait until it has finished, "
+            "or choose another folder."
+        )
+        holder.kill()  # the system ends the lock, and the file it leaves is in nobody's way
+    assert (tmp_path / ".lock").exists()
+    with locked(tmp_path), pytest.raises(RunError, match="in use"), locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
+def test_a_copy_of_the_process_does_not_hold_the_lock(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    with locked(tmp_path):
+        child = os.fork()
+        if not child:
+            os.close(write)
+            os.read(read, 1)  # until the parent is done
+            os._exit(0)
+        os.close(read)
+    try:
+        with locked(tmp_path):
+            pass
+    finally:
+        os.close(write)
+        os.waitpid(child, 0)
+
+
+def test_a_file_system_without_locks_does_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*_: Any) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("regard.base.files.fcntl.flock", unsupported)
+    with locked(tmp_path):
+        pass

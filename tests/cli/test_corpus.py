@@ -30,11 +30,21 @@ def test_one_seed_gives_the_same_bytes(run: Any, tmp_path: Path) -> None:
     assert a == b != c
 
 
-def test_mistakes(refuse: Any, tmp_path: Path) -> None:
+def test_mistakes(run: Any, refuse: Any, tmp_path: Path) -> None:
     out = ["--out", tmp_path / "data"]
-    assert "Did you mean 'grammar'" in refuse("corpus", "gramar", *out)
+    unknown = run("corpus", "gramar", *out)
+    assert (unknown.code, "Did you mean 'grammar'" in unknown.err) == (2, True)
     assert "Did you mean 'small'" in refuse("corpus", "grammar", "--words", "smal", *out)
     wrong = refuse("corpus", "grammar", "--min-words", 9, "--max-words", 5, *out)
     assert "--min-words (9) must not exceed --max-words (5)" in wrong
     assert "en-xx" in refuse("corpus", "grammar", "--pair", "en-xx", *out)
     assert not (tmp_path / "data").exists()
+
+
+def test_filter_says_what_was_dropped(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "raw.tsv").write_text("a dog\tein Hund\na dog\tein Hund\n<b>\tx y\n", "utf-8")
+    options = ["--data", tmp_path / "raw.tsv", "--set", "alignment=false"]
+    answer = run("corpus", "filter", *options, "--out", tmp_path / "clean.tsv")
+    assert answer.out.startswith("3 pairs read, 1 kept (33.3%)")
+    found = run("corpus", "filter", *options, "--out", tmp_path / "again.tsv", "--json").json
+    assert found["dropped"] == {"duplicates": 1, "markup": 1}

@@ -20,6 +20,26 @@ def test_it_says_where_the_export_is_and_what_it_costs(
     assert answer.lines[1].startswith("Validation: BLEU ")
 
 
+def test_what_is_there_is_replaced_only_by_force(
+    run: Any, refuse: Any, random_transformer_run: Path, tmp_path: Path
+) -> None:
+    command = ("export", random_transformer_run, "--to", "ctranslate2", "--output")
+    out = tmp_path / "out"
+    out.mkdir()
+    run(*command, out)  # an empty folder is free
+    before = (out / "model.bin").stat().st_mtime_ns
+    problem = f"{out} exists already: choose another name with --output, or replace it with --force"
+    assert problem in refuse(*command, out)
+    assert (out / "model.bin").stat().st_mtime_ns == before
+    run(*command, out, "--force")
+    assert (out / "model.bin").stat().st_mtime_ns != before
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    assert "holds no earlier export" in refuse(*command, mine, "--force")
+    assert (mine / "thesis.txt").read_text() == "years of work"
+
+
 MISTAKES = {
     "no languages": (["--to", "argos"], "--to argos needs the languages"),
     "a shortlist for argos": (
@@ -28,7 +48,7 @@ MISTAKES = {
     ),
     "a smaller GPT-2": (
         ["--to", "gpt2", "--quantization", "int8"],
-        "--quantization belongs to --to ctranslate2 or argos, not to gpt2",
+        "--quantization belongs to --to ctranslate2, argos or onnx, not to gpt2",
     ),
     "languages for CTranslate2": (
         ["--to", "ctranslate2", "--source", "en"],

@@ -47,6 +47,12 @@ def test_finetune_and_classify(run: Any, folder: Path, tmp_path: Path) -> None:
     assert set(one[0]["probabilities"]) == {"animal", "lonely", "tool"}
     piped = run("classify", tmp_path / "run", stdin=b"a saw fell\n")
     assert piped.lines == found.lines[1:]
+    assert found.err == ""
+    odd = run("classify", tmp_path / "run", "the CAT sat")
+    assert odd.err == "[3 unknown characters: C, A, T]\n"
+    seen = run("look", tmp_path / "run", "the cat sat")  # not the confusion matrix
+    assert [line.split()[0] for line in seen.lines[2:5]] == ["the", "cat", "sat"]
+    assert "would fall without the word" in seen.lines[-1]
     assert run("summary", tmp_path / "run", "--json").json["parameters"]["total"] > 0
 
 
@@ -62,7 +68,7 @@ def test_going_on_with_other_text(run: Any, folder: Path, tmp_path: Path) -> Non
 def test_a_classifier_from_scratch_by_its_recipe(run: Any, folder: Path, tmp_path: Path) -> None:
     options = [
         f"data.train={folder / 'labels.tsv'}", "tokenizer.kind=character", "model.layers=1",
-        "model.model_dim=16", "training.epochs=1",
+        "model.model_dim=16", "training.epochs=1", "data.hold_out_test=0",
     ]  # fmt: skip
     given = [part for each in options for part in ("--set", each)]
     answer = run("train", "text-classifier", *given, "--out", tmp_path / "run", "--json")

@@ -70,7 +70,9 @@ def test_a_report_does_without_heads_that_are_not_there(
 
 
 def test_a_mistake_leaves_no_folder(refuse: Any, tmp_path: Path) -> None:
-    assert "set data.text=FILE" in refuse("train", "gpt-nano", "--out", tmp_path / "run")
+    assert "give the data with --data book.txt" in refuse(
+        "train", "gpt-nano", "--out", tmp_path / "run"
+    )
     assert not (tmp_path / "run").exists()
 
 

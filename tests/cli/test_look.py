@@ -129,3 +129,8 @@ def test_mistakes(refuse: Any, toy_run: Path, tmp_path: Path) -> None:
     assert "Give a sentence to look at" in refuse("look", toy_run)
     assert "only a Transformer has them" in refuse("look", toy_run, TEXT, "--layer", "0", "--json")
     assert ".gif" in refuse("look", toy_run, TEXT, "--out", tmp_path / "map.gif")
+
+
+def test_unknown_words_are_warned_about(run: Any, toy_run: Path) -> None:
+    assert "[1 unknown word: Badal]" in run("look", toy_run, "Badal kofen").err
+    assert run("look", toy_run, "badal kofen").err == ""

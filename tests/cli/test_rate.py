@@ -56,3 +56,9 @@ def test_files_must_be_parallel(refuse: Callable[..., str], toy_run: Path, tmp_p
     assert "1 sources cannot be paired with 2" in refuse(
         "rate", toy_run, "--source", short, "--target", long
     )
+
+
+def test_unknown_words_are_named(run: Any, toy_run: Path) -> None:
+    answer = run("rate", toy_run, "Badal kofen", "LADAB nefok")
+    assert answer.err == "[2 unknown words: Badal, nefok]\n"
+    assert run("rate", toy_run, "Badal kofen", "LADAB", "--json").json["unknown"] == ["Badal"]

@@ -88,3 +88,18 @@ def test_mistakes_with_alignments_are_named(
     assert "leave out --source" in refuse("score", *files, "--align", *source)
     both = ["--align", "--reverse", alignments["reverse"], "--symmetrise", "grow"]
     assert "unknown way to symmetrise alignments 'grow'" in refuse("score", *files, *both)
+
+
+def test_letters_in_two_spellings_are_noticed(run: Any, tmp_path: Path) -> None:
+    texts = {
+        "nfc": "müde Bücher gefallen mir\nzwei\n",
+        "nfd": "mu\u0308de Bücher gefallen mir\nzwei\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = ["--system", tmp_path / "nfd", "--reference", tmp_path / "nfc"]
+    answer = run("score", *files)
+    assert "100.0" in answer.lines[0]
+    assert "unicode:nfc" in answer.lines[0]
+    assert "1 translations and 0 references were not in Unicode's composed form" in answer.out
+    assert run("score", *files, "--json").json["uncomposed"] == {"system": 1, "reference": 0}

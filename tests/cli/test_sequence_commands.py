@@ -62,7 +62,29 @@ def test_forecast_gives_json(
         "--attention", "none", "--out", str(tmp_path / "run"), *FAST,
     )  # fmt: skip
     assert {"mse", "naive_mse", "rmse", "pictures", "next"} <= set(found)
-    assert len(found["next"]) == 1
+    assert len(found["next"]) == len(found["next_low"]) == 1
+    assert found["next_at"] == ["+1"]
+
+
+def test_forecast_reads_decimal_commas_and_fills_gaps(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "kurs.csv"
+    values = [f"{51.29 + day % 5:.2f}".replace(".", ",") for day in range(40)]
+    rows = [f"{day:02}.{month:02}.2024" for month in (1, 2) for day in range(1, 21)]
+    values[9], values[10] = "", "5.128,82"
+    lines = (f"{day};{value}\n" for day, value in zip(rows, values, strict=True))
+    file.write_text("Tag;Kurs\n" + "".join(lines))
+    with pytest.raises(SystemExit) as stop:
+        main(["forecast", str(file), "--window", "5", "--out", str(tmp_path / "a")])
+    assert stop.value.code == 2
+    assert "line 11: column 'Kurs' holds ''" in capsys.readouterr().err
+    out = run(
+        capsys, "forecast", str(file), "--window", "5", "--gaps", "interpolate", "--season", "5",
+        "--out", str(tmp_path / "b"), *FAST,
+    )  # fmt: skip
+    assert "seasonal (5 steps)" in out
+    assert "next: 2024-02-21 " in out and "90 % of past errors: " in out
 
 
 def test_training_a_shipped_forecaster(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

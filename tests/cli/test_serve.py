@@ -63,7 +63,7 @@ def test_what_is_not_installed_is_named(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "uvicorn" else 1)
     assert refuse("serve", random_transformer_run) == (
         "Error: The server needs packages that are not installed (uvicorn): "
-        "pip install 'regard[serve]'."
+        "pip install fastapi uvicorn prometheus-client py3langid python-multipart."
     )
 
 

@@ -38,7 +38,7 @@ def test_a_run_is_trained_tested_reported_and_can_be_resumed(
     assert (out / "test.json").is_file()
     before = files(out)
     message = refuse("train", "seq2seq-attention", *tiny, "--out", out)
-    assert f"{out} already holds a run: continue it with --resume" in message
+    assert f"{out} already holds a run: continue it with `regard train --resume {out}`" in message
     differs = refuse("train", "seq2seq", *tiny, "--out", out, "--resume")
     assert "The settings under 'model' differ from those of the run" in differs
     assert files(out) == before
@@ -75,18 +75,25 @@ BAD_CORPORA: dict[str, tuple[dict[str, bytes], str]] = {
 }
 
 
-def test_a_transformer_is_made_ready_for_the_fast_engine(
+def test_the_end_of_a_short_training_is_short(
     run: Any, toy_settings: list[str], toy_corpus: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("ctranslate2")
     many = f"data.valid=[{toy_corpus / 'train.src'},{toy_corpus / 'train.tgt'}]"
     small = ["layers=1", "model_dim=16", "heads=2", "feed_forward=16"]
     settings = [line for line in toy_settings if not line.startswith("model.")]
     settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2", many]
     out = tmp_path / "run"
-    run("train", "transformer-tiny", *options(settings), "--out", out)
-    (measured,) = json.loads((out / "engines" / "patience.json").read_text("utf-8")).values()
-    assert measured["sentences"] == 600
+    answer = run("train", "transformer-tiny", *options(settings), "--out", out)
+    assert answer.code == 0
+    if "the model has hardly learned" in answer.err:
+        assert not (out / "engines").exists()
+        assert "greedy search; 95 % intervals" in answer.err
+    else:
+        (measured,) = json.loads((out / "engines" / "patience.json").read_text()).values()
+        assert measured["sentences"] == 600
+    assert "Best translations (chrF)" in answer.err
+    assert f"regard serve {out}" in answer.err.splitlines()[-1]
+    assert "\nNext:\n" in answer.err
 
 
 @pytest.mark.parametrize("case", BAD_CORPORA)
@@ -129,19 +136,54 @@ def test_other_data_cannot_be_resumed_on(
     run("train", "seq2seq-attention", *tiny, *own, "--out", out)
     damaged(corpus / "train.src", line=b"badal")
     said = refuse("train", "seq2seq-attention", *tiny, *own, "--out", out, "--resume")
-    assert "The data has changed since the checkpoint" in said
+    assert f"The data has changed since the run at {out} began" in said
 
 
-def test_a_checkpoint_cut_short_is_named(
+def test_a_run_is_resumed_by_its_folder_alone(
     run: Any, refuse: Any, tiny: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "my run"
+    run("train", "seq2seq-attention", *tiny, "--out", out)
+    recipe = (out / "recipe.toml").read_bytes()
+    again = run("train", "--resume", out)
+    assert again.code == 0
+    assert "resuming at update 6" in again.err
+    assert (out / "recipe.toml").read_bytes() == recipe
+    for number, form in enumerate(
+        (["--resume", out], [out, "--resume"], ["--resume", "--out", out])
+    ):
+        steps = 7 + number
+        longer = run("train", *form, "--set", f"training.steps={steps}")
+        assert longer.code == 0
+        assert f"resuming at update {steps - 1}" in longer.err
+        assert f"all {steps} updates done" in longer.err
+    said = refuse("train", "--resume", out, "--set", "training.seed=9")
+    assert "has training.seed = 1, not 9" in said
+
+
+def test_what_is_missing_for_a_training_is_named(refuse: Any, tmp_path: Path) -> None:
+    assert "A training needs a recipe. To go on with a run: regard train --resume DIR." in refuse(
+        "train", "--out", tmp_path / "run"
+    )
+    assert "A training needs a folder for the run: --out DIR." in refuse("train", "seq2seq")
+    assert "Name the run to go on with: regard train --resume DIR." in refuse("train", "--resume")
+    assert "There is no run at nowhere: no such folder." in refuse("train", "--resume", "nowhere")
+
+
+def test_a_damaged_checkpoint_is_said_and_the_one_before_is_used(
+    run: Any, tiny: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     run("train", "seq2seq-attention", *tiny, "--out", out)
     newest = sorted((out / "checkpoints").iterdir())[-1] / "model.safetensors"
     newest.write_bytes(newest.read_bytes()[:500])
-    more = ["--set", "training.steps=9", "--out", out, "--resume"]
-    said = refuse("train", "seq2seq-attention", *tiny, *more)
-    assert f"{newest} is missing or damaged (was it cut short?)" in said
+    answer = run("train", "--resume", out, "--set", "training.steps=7")
+    assert answer.code == 0
+    assert f"{newest} is missing or damaged (it does not match its checksum)." in answer.err
+    assert "Going on from the checkpoint of update 4." in answer.err
+    assert "resuming at update 4" in answer.err
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if row["kind"] == "valid"] == [7]
 
 
 def test_a_suspicious_corpus_is_warned_about_and_does_not_stop_the_command(
@@ -154,3 +196,76 @@ def test_a_suspicious_corpus_is_warned_about_and_does_not_stop_the_command(
     assert "Warning: 600 of 600 lines are the same in source and target." in answer.err
     assert "Warning: A vocabulary of 4,000 entries is large for " in answer.err
     assert answer.err.splitlines()[-1].startswith("Error: No training pair is within")
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(
+    run: Any, tiny: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    answer = run("train", "seq2seq-attention", *tiny, "--out", out, "--dry-run")
+    assert answer.code == 0
+    for start in ("pairs", "lengths", "vocabulary", "model", "updates", "memory", "time"):
+        assert any(line.startswith(f"{start} ") for line in answer.lines), answer.out
+    assert "600 train, 40 valid, 30 test" in answer.out
+    assert not out.exists()
+    values = run("train", "seq2seq-attention", *tiny, "--dry-run", "--json").json
+    assert values["pairs"] == {"train": 600, "valid": 40, "test": 30}
+    assert values["updates"] == 6
+    assert values["memory"]["total"] > 0
+
+
+def test_a_plan_is_shown_before_a_training_and_names_pairs_that_are_left_out(
+    run: Any, tiny: list[str], tmp_path: Path
+) -> None:
+    shorter = ["--set", "batches.max_length=6"]
+    answer = run("train", "seq2seq-attention", *tiny, *shorter, "--out", tmp_path / "run")
+    assert answer.code == 0
+    shown = answer.err
+    assert shown.index("\nmemory ") < shown.index("all 6 updates done")
+    left_out = next(line for line in shown.splitlines() if line.startswith("left out"))
+    assert ": more than 6 tokens (batches.max_length), as '" in left_out
+
+
+@pytest.fixture
+def pairs(toy_corpus: Path, tmp_path: Path) -> Path:
+    lines = [(toy_corpus / f"train.{end}").read_text().splitlines() for end in ("src", "tgt")]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(*lines, strict=True)), encoding="utf-8")
+    return path
+
+
+def test_auto_chooses_by_data_and_minutes_and_says_why(
+    run: Any, pairs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small = options(["training.steps=2", "training.validate_sentences=2", "model.layers=1"])
+    answer = run("train", "auto", "--data", pairs, "--minutes", "0.5", *small, "--out", out)
+    assert answer.code == 0, answer.err
+    assert "auto: 480 pairs of" in answer.err
+    assert "subwords for both sides" in answer.err
+    assert "layers of width 128, dropout 0." in answer.err
+    recipe = (out / "recipe.toml").read_text(encoding="utf-8")
+    assert 'title = "auto: 480 pairs in 0.5 minutes"' in recipe
+    assert "minutes = 0.5" in recipe
+    assert "\nlayers = 1\n" in recipe  # what is set wins
+    assert str(pairs) in recipe
+
+
+def test_the_plan_of_auto_has_the_reasons(run: Any, pairs: Path) -> None:
+    answer = run("train", "auto", "--data", pairs, "--minutes", "0.5", "--dry-run", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["reasons"][0].startswith("480 pairs of")
+    assert answer.json["by_minutes"] is True
+
+
+def test_auto_needs_minutes_data_and_a_task_that_it_knows(
+    refuse: Any, pairs: Path, tmp_path: Path
+) -> None:
+    out = ["--out", tmp_path / "run"]
+    assert "give the time, as --minutes 10" in refuse("train", "auto", "--data", pairs, *out)
+    assert "--data" in refuse("train", "auto", "--minutes", "1", *out)
+    message = refuse(
+        "train", "auto", "--set", "task=language-model", "--data", pairs, "--minutes", "1", *out
+    )
+    assert "'auto' cannot choose for the task 'language-model' (it can for translate)" in message
+    assert not (tmp_path / "run").exists()

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import regard
+
 TEXT, TRANSLATION = "badal kofen migon", "LADAB NEFOK NOGIM"
 
 
@@ -15,6 +17,16 @@ def test_text(run: Any, toy_run: Path) -> None:
 
 def test_text_of_several_lines(run: Any, toy_run: Path) -> None:
     assert run("translate", toy_run, "badal\n\nkofen").lines == ["LADAB", "", "NEFOK"]
+
+
+def test_text_of_several_sentences(run: Any, toy_run: Path) -> None:
+    sentences = ["badal kofen!", "Migon rulis"]
+    each = [run("translate", toy_run, sentence).lines[0] for sentence in sentences]
+    text = " ".join(sentences)
+    assert run("translate", toy_run, text).lines == [" ".join(each)]
+    (whole,) = run("translate", toy_run, text, "--json").json
+    for options in (["--split", "never"], ["--must", "LADAB"]):
+        assert run("translate", toy_run, text, *options).lines == [whole["text"]]
 
 
 def test_standard_input(run: Any, toy_run: Path) -> None:
@@ -71,7 +83,7 @@ LONG = b"badal\n" + b"badal " * 100_000 + b"\n"
 BAD_INPUTS = {
     "invalid UTF-8": (b"badal\nko\xfffen\n", ", line 2: invalid UTF-8"),
     "empty": (b"", ": the file is empty"),
-    "a line of 100,000 words": (LONG, ", line 2: the line has 100000 words, more than the 5000"),
+    "a line of 100,000 words": (LONG, ", line 2: the line has 100000 words, more than the 2000"),
 }
 
 
@@ -108,7 +120,7 @@ def test_a_checkpoint_cut_short(refuse: Any, toy_run: Path, tmp_path: Path) -> N
     shutil.copytree(toy_run, copy)
     weights = copy / "best" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert f"{weights} is missing or damaged (was it cut short?)" in refuse("translate", copy, "x")
+    assert f"{weights} is missing or damaged (" in refuse("translate", copy, "x")
 
 
 def test_files_of_other_formats(run: Any, toy_run: Path, tmp_path: Path) -> None:
@@ -125,6 +137,9 @@ def test_files_of_other_formats(run: Any, toy_run: Path, tmp_path: Path) -> None
     answer = run("translate", toy_run, "--field", "a", stdin=b'{"a": "badal", "b": 1}\n')
     assert answer.out == '{"a": "LADAB", "b": 1}\n'
     answer = run("translate", toy_run, "--format", "po", stdin=b'msgid "badal"\nmsgstr ""\n')
+    assert answer.out == '#, fuzzy\nmsgid "badal"\nmsgstr "LADAB"\n'
+    options = ("--format", "po", "--no-fuzzy")
+    answer = run("translate", toy_run, *options, stdin=b'msgid "badal"\nmsgstr ""\n')
     assert answer.out == 'msgid "badal"\nmsgstr "LADAB"\n'
 
 
@@ -283,3 +298,44 @@ def test_a_file_is_left_to_torch_where_ctranslate2_lacks_something(
     reason = f"Engine: torch (ctranslate2 cannot be used: it lacks {missing})."
     assert answer.err.splitlines()[0] == reason
     assert not (folder / "engines").exists()
+
+
+def test_engines_are_not_measured_for_a_short_file(
+    run: Any, random_transformer_run: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    folder = shutil.copytree(random_transformer_run, tmp_path / "run")
+    source = tmp_path / "in.txt"
+    source.write_text("badal kofen\n" * 9, encoding="utf-8")
+    answer = run("translate", folder, "--input", source, "--verbose")
+    assert "Engine: torch (a short text is not worth a measurement)." in answer.err
+    assert not (folder / "engines").exists()
+    source.write_text("badal kofen\n" * 900, encoding="utf-8")
+    assert "sentences per second" in run("translate", folder, "--input", source, "--verbose").err
+
+
+def test_unknown_words_are_named(run: Any, toy_run: Path) -> None:
+    answer = run("translate", toy_run, "Badal kofen migon.")
+    assert answer.err == "[2 unknown words: Badal, migon.]\n"
+    assert answer.code == 0
+    assert run("translate", toy_run, TEXT).err == ""
+    (found,) = run("translate", toy_run, "Badal kofen", "--json").json
+    assert found["unknown"] == ["Badal"]
+
+
+def test_unknown_words_of_a_file_are_counted(run: Any, toy_run: Path, tmp_path: Path) -> None:
+    lines = ["Badal kofen", "Badal migon", "kofen migon", *(f"new{n}" for n in range(9))]
+    (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
+    answer = run("translate", toy_run, "--input", tmp_path / "in.txt", "--output", tmp_path / "out")
+    assert "[10 unknown words in 11 of 12 sentences: Badal (2 times), new0, " in answer.err
+    assert "and 2 more]" in answer.err
+
+
+def test_text_in_another_spelling_of_unicode(run: Any, toy_run: Path, tmp_path: Path) -> None:
+    given = {"tokenizer.kind": "word", "training.steps": 1, "training.validate_every": 1}
+    pairs = [("die Bücher", "the books"), ("müde Äpfel", "tired apples")] * 8
+    model = regard.train(
+        "demo-attention", data=pairs, out=tmp_path / "run", set=given, progress=False
+    ).model
+    assert model.translate("Bu\u0308cher").unknown == ()
+    assert model.translate("Bu\u0308cher").text == model.translate("Bücher").text

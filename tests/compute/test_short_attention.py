@@ -10,7 +10,12 @@ from torch import Tensor
 
 from regard.attention.masks import forbidden
 from regard.compute.dropout import Dropout
-from regard.compute.kernels import plain_attention, short_attention
+from regard.compute.kernels import (
+    group_penalties,
+    group_queries,
+    plain_attention,
+    short_attention,
+)
 
 
 def parts_of(target: int, source: int) -> list[Tensor]:
@@ -49,6 +54,33 @@ def test_context_and_gradients_are_those_of_the_plain_formula(
     expected = plain_attention(*parts, penalties=penalties, dropout=drop).context
     torch.testing.assert_close(found, expected)
     outward = torch.randn(found.shape, dtype=found.dtype)
+    for mine, wanted in zip(
+        torch.autograd.grad(found, parts, outward),
+        torch.autograd.grad(expected, parts, outward),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, wanted)
+
+
+@pytest.mark.parametrize("kind", ["none", "padding", "future", "by head"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_grouped_queries_learn_as_if_each_head_had_keys_of_its_own(kind: str, groups: int) -> None:
+    generator = torch.Generator().manual_seed(7)
+    query, keys, values = (
+        torch.randn(2, heads, 5, 4, dtype=torch.float64, generator=generator).requires_grad_()
+        for heads in (4, groups, groups)
+    )
+    penalties = penalties_of(kind, 5, 5)
+    if kind == "by head":
+        penalties = torch.randn(4, 5, 5, dtype=torch.float64, generator=generator)
+    grown = (part.repeat_interleave(4 // groups, dim=1) for part in (keys, values))
+    expected = plain_attention(query, *grown, penalties=penalties).context
+    together = group_penalties(penalties, heads=4, groups=groups, target=5)
+    found = short_attention(
+        group_queries(query, groups=groups), keys, values, penalties=together
+    ).view(query.shape)
+    torch.testing.assert_close(found, expected)
+    parts, outward = (query, keys, values), torch.randn_like(found)
     for mine, wanted in zip(
         torch.autograd.grad(found, parts, outward),
         torch.autograd.grad(expected, parts, outward),

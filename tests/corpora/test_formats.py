@@ -111,6 +111,9 @@ PO_RAISED = (
     .replace('parts"\nmsgstr ""\n""\n', 'parts"\nmsgstr "TWO PARTS"\n')
     .replace('msgstr[0] ""', 'msgstr[0] "%D CAT"')
     .replace('msgstr[1] ""', 'msgstr[1] "%D CATS"')
+    .replace("#, c-format", "#, fuzzy, c-format")
+    .replace("msgctxt", "#, fuzzy\nmsgctxt")
+    .replace('msgid "%d cat"', '#, fuzzy\nmsgid "%d cat"')
 )
 
 SRT = """1\r

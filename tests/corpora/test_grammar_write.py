@@ -8,8 +8,9 @@ import pytest
 from jaxtyping import config
 
 from regard.base.errors import RegardError, RunError, SettingsError
+from regard.corpora.alignments import format_alignment, read_alignments
 from regard.corpora.grammar import PAIRS, generate, write_corpus
-from regard.corpora.parallel import format_alignment, read_alignments
+from regard.corpora.parallel import SentencePair
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +85,35 @@ def test_too_few_sentences_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys.modules["regard.corpora.grammar.generate"], "PATIENCE", 60)
     with pytest.raises(RegardError, match=r"found only \d+ different valid sentences of 3 to 3"):
         generate(pair="en-de", split="valid", size=100_000, max_words=3, words="small")
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_styles_have_the_same_sentences(pair: str) -> None:
+    plain, written, mixed = (
+        generate(pair=pair, split="train", size=60, seed=2, style=style)  # type: ignore[arg-type]
+        for style in ("plain", "written", "mixed")
+    )
+    for one, other in zip(plain, written, strict=True):
+        for said, spelled in ((one.source, other.source), (one.target, other.target)):
+            assert spelled == f"{said[0].upper()}{said[1:]}.".replace(" ,", ",")
+        assert _linked(other) == _linked(one) - {link for link in _linked(one) if "," in link}
+        assert [_words(other.source)[b] for _, b in other.antecedents] == [
+            one.source.split()[b] for _, b in one.antecedents
+        ]
+    for each, one, other in zip(mixed, plain, written, strict=True):
+        assert each in (one, other)
+    assert 15 < sum(each in plain for each in mixed) < 45
+
+
+def _words(text: str) -> list[str]:
+    words = text.replace(",", "").removesuffix(".").split()
+    return [words[0].lower(), *words[1:]]
+
+
+def _linked(pair: SentencePair) -> set[tuple[str, str]]:
+    """Return the linked words, spelled as in mid-sentence."""
+    plain = "." not in pair.source
+    source, target = (
+        side.split() if plain else _words(side) for side in (pair.source, pair.target)
+    )
+    return {(source[s].lower(), target[t].lower()) for s, t in pair.alignment or ()}

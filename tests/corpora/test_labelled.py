@@ -51,10 +51,10 @@ def test_every_way_to_write_labels(tmp_path: Path, name: str, content: str) -> N
         ("a.txt", "\n \n", "there is no labelled text"),
         ("a.tsv", "good\ta film\nbad film\n", "line 2: there are 1 columns instead of 2"),
         ("a.tsv", "good\ta film\n\tb\ngood\tc\n", "line 2: there is no label"),
-        ("a.jsonl", '{"label": "a", "text": "b"}\n{"label"\n', "line 2: this is not a JSON object"),
-        ("a.jsonl", "[1]\n", "line 1: this is not a JSON object"),
-        ("a.jsonl", '{"text": "b"}\n', "line 1: the object has no 'label'"),
-        ("a.jsonl", '{"label": "b"}\n', "line 1: the object has no 'text'"),
+        ("a.jsonl", '{"label": "a", "text": "b"}\n{"label"\n', "line 2: not valid JSON"),
+        ("a.jsonl", "[1]\n", "line 1: the line is JSON, but not an object"),
+        ("a.jsonl", '{"text": "b"}\n', "line 1: the line has no text and label .but text."),
+        ("a.jsonl", '{"label": "b"}\n', "line 1: the line has no text and label .but label."),
     ],
 )
 def test_damaged_files(tmp_path: Path, name: str, content: str, message: str) -> None:

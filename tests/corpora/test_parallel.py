@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError, SettingsError
-from regard.corpora.parallel import SentencePair, read_pairs, read_parallel, read_tsv
+from regard.corpora.parallel import SentencePair, read_pairs, read_parallel
 
 LONG = "word " * 100_000
 
@@ -34,7 +34,7 @@ def test_compressed_and_plain_together(tmp_path: Path) -> None:
 def test_empty_lines_at_the_end_do_not_count(tmp_path: Path) -> None:
     paths = write(tmp_path, en="a\nb\n\n \n", de="c\nd\n", tsv="a\tb\n\n\n")
     assert len(read_parallel(paths["en"], paths["de"])) == 2
-    assert len(read_tsv(paths["tsv"])) == 1
+    assert len(read_pairs([paths["tsv"]])) == 1
 
 
 def test_alignment(tmp_path: Path) -> None:
@@ -96,9 +96,8 @@ def test_limit_of_words(tmp_path: Path) -> None:
 
 def test_tsv(tmp_path: Path) -> None:
     path = write(tmp_path, tsv="a b\tA B\tnote\nc\tC\t\n")["tsv"]
-    assert read_tsv(path) == [SentencePair("a b", "A B"), SentencePair("c", "C")]
-    assert read_pairs([path]) == read_tsv(path)
-    assert read_tsv(path, source_column=1, target_column=0)[1] == SentencePair("C", "c")
+    assert read_pairs([path]) == [SentencePair("a b", "A B"), SentencePair("c", "C")]
+    assert read_pairs([path], columns=("2", "1"))[1] == SentencePair("C", "c")
 
 
 @pytest.mark.parametrize(
@@ -115,13 +114,13 @@ def test_tsv(tmp_path: Path) -> None:
 def test_tsv_that_cannot_be_used(tmp_path: Path, content: str, message: str) -> None:
     path = write(tmp_path, tsv=content)["tsv"]
     with pytest.raises(DataError, match=message):
-        read_tsv(path)
+        read_pairs([path])
 
 
 def test_more_columns_needed(tmp_path: Path) -> None:
     path = write(tmp_path, tsv="a\tb\n")["tsv"]
     with pytest.raises(DataError, match="2 columns where 4 are needed"):
-        read_tsv(path, target_column=3)
+        read_pairs([path], columns=("1", "4"))
 
 
 @pytest.mark.parametrize("count", [0, 3])

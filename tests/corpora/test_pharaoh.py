@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.base.errors import DataError
-from regard.corpora.parallel import (
+from regard.corpora.alignments import (
     check_links,
     format_alignment,
     parse_alignment,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from regard.base.errors import DataError, RunError
 from regard.corpora.formats.document import ColumnReader
-from regard.corpora.lines import LineStream, Position, open_stream
+from regard.corpora.lines import LinePosition, LineStream, open_stream
 from regard.documents.files import (
     PartFiles,
     SplitLines,
@@ -51,12 +51,12 @@ def lines_of(model: Backwards, path: Path = Path("in"), **options: Any) -> Split
 class Collected:
     def __init__(self) -> None:
         self.text = ""
-        self.positions: list[Position] = []
+        self.positions: list[LinePosition] = []
 
     def write(self, texts: Sequence[str]) -> None:
         self.text += texts[0]
 
-    def commit(self, position: Position) -> None:
+    def commit(self, position: LinePosition) -> None:
         self.positions.append(position)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import TOY_WORDS
 from tests.engines.conftest import Sources, decoding, fast_engine, random_sources
 
 from regard.engines import preparation
@@ -18,7 +19,10 @@ from regard.engines.preparation import (
     known_patience,
     least_patience,
     measure_patience,
+    prepare_patience,
+    unfinished_share,
 )
+from regard.engines.torch_engine import TorchEngine
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator, load
 
@@ -80,7 +84,61 @@ def test_where_none_suffices_it_is_the_greatest(
 ) -> None:
     monkeypatch.setattr(preparation, "SIGNIFICANCE", 0.0)
     found = least_patience(engine, sources[:5], decoding(beam=3))
+    assert found is not None
     assert found.extra == max(preparation.TRIED)
+
+
+def test_a_measurement_ends_in_its_time(
+    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("regard.engines.preparation.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(engine.reference, "batch_tokens", 60)
+    assert least_patience(engine, sources, decoding(beam=3), seconds=50.0) is None
+    assert next(clock) < 100  # it stopped after half of the time, with too few sentences
+    clock = iter(range(0, 10_000, 1))
+    asked = decoding(beam=3)
+    monkeypatch.setattr(preparation, "SIGNIFICANCE", 0.0)
+    assert least_patience(engine, sources[:5], asked, seconds=5.0) is None
+
+
+def test_an_untrained_model_is_not_measured(
+    run: Path, loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(preparation, "unfinished_share", lambda *_: 0.6)
+    assert prepare_patience(loaded, run, TOY_WORDS[:4] * 75, say=said.append) is None
+    assert said == [
+        "Most outputs run to their length limit, as those of a model that has hardly learned: the "
+        "fast engine is not tuned to this model."
+    ]
+    assert not (run / "engines").exists()
+
+
+def test_outputs_that_only_the_limit_ends_are_counted(
+    loaded: LoadedTranslator, sources: Sources
+) -> None:
+    engine = TorchEngine(loaded.model)
+    limited = decoding(beam=1, max_length=1)
+    assert unfinished_share(engine, sources, limited) > 0.5
+    assert 0 <= unfinished_share(engine, sources, decoding(beam=3)) < 1
+
+
+def test_outputs_at_their_limit_are_searched_again_in_small_batches(
+    engine: CTranslate2Engine, sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    search = engine.reference.search
+
+    def watched(some: Any, *arguments: Any, **options: Any) -> Any:
+        sizes.append(sum(len(source) + 1 for source in some))
+        return search(some, *arguments, **options)
+
+    monkeypatch.setattr(engine.reference, "search", watched)
+    monkeypatch.setattr(engine.reference, "batch_tokens", 40)
+    engine.search(sources, decoding(beam=2, max_length=1))
+    assert len(sizes) > 1
+    assert max(sizes) <= 40
 
 
 def test_more_patience_gives_more_of_the_references_outputs(

@@ -54,3 +54,38 @@ def test_a_few_sentences_show_nothing(run: Path, sentences: int) -> None:
 def test_other_models_have_no_patience(toy_run: Path) -> None:
     assert prepare_patience(load(toy_run), toy_run, TEXTS) is None
     assert not (toy_run / "engines").exists()
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [emptied, cut_short, flipped, Path.unlink])
+@pytest.mark.parametrize("name", ["model.bin", "config.json", "export.json"])
+def test_a_damaged_conversion_is_made_anew(run: Path, name: str, damage: Any) -> None:
+    model = load(run)
+    with preparation.converted(model, run=run) as folder:
+        whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    damage(folder / name)
+    with preparation.converted(model, run=run) as again:
+        assert again == folder
+        assert {path.name: path.read_bytes() for path in again.iterdir()} == whole
+
+
+def test_a_whole_conversion_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(run)
+    with preparation.converted(model, run=run):
+        pass
+    monkeypatch.delattr(preparation, "_write")
+    with preparation.converted(model, run=run) as folder:
+        assert (folder / "model.bin").is_file()

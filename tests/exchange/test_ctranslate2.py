@@ -52,6 +52,18 @@ EXPORTABLE: dict[str, dict[str, Any]] = {
     "nothing tied, and a bias": {"tie": "none", "output_bias": True},
     "all tied": {"tie": "all"},
     "a shallow decoder": {"layers": 3, "decoder_layers": 1},
+    "gated gelu": {"activation": "geglu"},
+    "gated gelu by tanh": {"activation": "geglu-tanh"},
+    "gelu by tanh": {"activation": "gelu-tanh"},
+    "no biases": {"attention_biases": "none", "feed_forward_biases": False},
+    "some biases": {"attention_biases": "inputs"},
+    "a norm of the embeddings": {"embedding_norm": True, "norm_epsilon": 1e-3},
+    "learned positions from the third row": {
+        "positions": "learned",
+        "max_length": 64,
+        "learned_offset": 2,
+    },
+    "one table for words": {"tie": "inputs"},
     "another layer's attention": {"alignment_layer": 0},
 }
 NOT_EXPORTABLE = {
@@ -59,6 +71,9 @@ NOT_EXPORTABLE = {
     "window": ({"window": 3}, "model.window = 3"),
     "linear": ({"kernel": "linear"}, "model.kernel = 'linear'"),
     "ssru": ({"decoder": "ssru"}, "model.decoder = 'ssru'"),
+    "grouped": ({"key_value_heads": 2}, "model.key_value_heads = 2"),
+    "wide heads": ({"head_dim": 16}, "model.head_dim = 16"),
+    "bucketed": ({"positions": "bucketed"}, "model.positions = 'bucketed'"),
     "convolutional": ({"encoder": "convolutional"}, "model.encoder = 'convolutional'"),
 }
 

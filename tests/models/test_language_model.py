@@ -28,6 +28,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"positions": "rotary", "window": 3},
     "rms, swiglu, untied": {"norm": "rms", "activation": "swiglu", "tie": False},
     "as GPT-2": {"activation": "gelu-tanh"},
+    "as Llama 3": {
+        "positions": "rotary",
+        "heads": 4,
+        "key_value_heads": 2,
+        "rotary_base": 5e5,
+        "rotary_factor": 8.0,
+        "rotary_length": 16,
+        "norm": "rms",
+        "norm_epsilon": 1e-5,
+        "activation": "swiglu",
+        "attention_biases": "none",
+        "feed_forward_biases": False,
+    },
+    "as Qwen 3": {"positions": "rotary", "head_dim": 12, "head_norm": True, "norm": "rms"},
+    "bucketed": {"positions": "bucketed", "buckets": 8, "bucket_reach": 12, "embedding_norm": True},
     "tanh": {"family": "recurrent", "cell": "tanh"},
     "gru, tied": {"family": "recurrent", "cell": "gru", "tie": True},
     "lstm, two layers": {"family": "recurrent", "cell": "lstm", "layers": 2},
@@ -37,7 +52,8 @@ named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTI
 
 def model_of(options: dict[str, Any], *, vocab: int = 30) -> LanguageModel[Any]:
     torch.manual_seed(5)
-    recurrent = {"hidden": 12, "embedding": 8} if "family" in options else SMALL
+    recurrent = {"hidden": 12, "embedding": 8}
+    recurrent = recurrent if options.get("family") == "recurrent" else SMALL
     recipe = validate({"model": recurrent | options}, LanguageModelRecipe, origin="test")
     return build_language_model(recipe.model, vocab=vocab).eval()
 
@@ -158,3 +174,48 @@ def test_settings_that_do_not_fit(options: dict[str, Any], message: str) -> None
 def test_one_file_may_be_named_without_a_list() -> None:
     recipe = validate({"data": {"text": "a.txt"}}, LanguageModelRecipe, origin="test")
     assert recipe.data.text == ("a.txt",)
+
+
+BOTH_WAYS: dict[str, dict[str, Any]] = {
+    "as BERT": {"segments": 2, "norm_epsilon": 1e-12, "dropout": 0.1},
+    "pre-norm, rotary": {"norm_placement": "pre", "positions": "rotary", "activation": "geglu"},
+    "slopes, window, grouped": {
+        "positions": "alibi",
+        "window": 3,
+        "key_value_heads": 1,
+        "embedding_norm": False,
+    },
+}
+both_ways = pytest.mark.parametrize("options", list(BOTH_WAYS.values()), ids=list(BOTH_WAYS))
+
+
+@both_ways
+@torch.no_grad()
+def test_both_ways_every_token_sees_all_others_but_no_padding(options: dict[str, Any]) -> None:
+    model = model_of({**SMALL, "family": "bidirectional", **options})
+    backbone: Any = model.backbone
+    tokens = random_tokens(3, 6)
+    mask = torch.arange(6) < torch.tensor([[6], [4], [5]])
+    found = backbone(tokens, mask=mask)[0].features
+    alone = backbone(tokens[1:2, :4])[0].features
+    torch.testing.assert_close(found[1:2, :4], alone, rtol=1e-4, atol=1e-5)
+    changed = tokens.clone()
+    changed[:, 3] = (tokens[:, 3] + 3) % 30
+    after = backbone(changed, mask=mask)[0].features
+    assert not torch.allclose(found[:, 1], after[:, 1])
+    weights = backbone.look(tokens)
+    assert weights.shape == (2, 3, 2, 6, 6)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 2, 6))
+
+
+@both_ways
+def test_both_ways_every_parameter_learns(options: dict[str, Any]) -> None:
+    model = model_of({**SMALL, "family": "bidirectional", **options}).train()
+    model.project(model(random_tokens(1, 6)).features).logsumexp(-1).sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_both_ways_it_cannot_write_on() -> None:
+    model = model_of({**SMALL, "family": "bidirectional"})
+    with pytest.raises(RegardError, match="it cannot write on"):
+        model.start(1)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from regard.attention.masks import padding_mask
 from regard.attention.scores import SCORES
-from regard.models.build import RECURRENT_DECODERS, build_translator
+from regard.models.build import build_translator
+from regard.models.recurrent import RECURRENT_DECODERS
 from regard.models.translator import Translator
 from regard.recurrent.cells import CELLS
 from regard.settings.models import RecurrentSettings

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 import torch
 
-from regard.exchange.gpt2 import read_gpt2
-from regard.tasks.language_modelling.exchange import export_gpt2, import_gpt2
+from regard.exchange.formats import read_foreign
+from regard.tasks.exchange import import_model
+from regard.tasks.language_modelling.exchange import export_gpt2
 from regard.tasks.language_modelling.model import load
 from regard.text.byte_bpe import ByteBpeTokenizer
 
@@ -77,12 +78,12 @@ def greedy(model: torch.nn.Module, prompt: torch.Tensor, count: int) -> list[int
 @torch.no_grad()
 def test_logits_and_greedy_text_equal_gpt2(theirs: Path, tmp_path: Path) -> None:
     reference = transformers.GPT2LMHeadModel.from_pretrained(theirs).eval()
-    found = read_gpt2(theirs)
-    tokens = torch.randint(0, found.tokenizer.size, (3, 128))
+    found = read_foreign(theirs)
+    tokens = torch.randint(0, found.tokenizers["text"].size, (3, 128))
     ours = found.model.project(found.model(tokens).features)
     torch.testing.assert_close(ours, reference(tokens).logits, atol=1e-4, rtol=0)
 
-    run = import_gpt2(theirs, tmp_path / "run")
+    run = import_model(theirs, out=tmp_path / "run").run
     loaded = load(run.folder)
     prompt = "кошка 猫"
     ids = loaded.text.encode(prompt)
@@ -96,7 +97,7 @@ def test_logits_and_greedy_text_equal_gpt2(theirs: Path, tmp_path: Path) -> None
 
 @torch.no_grad()
 def test_what_is_exported_loads_there_with_the_same_logits(theirs: Path, tmp_path: Path) -> None:
-    import_gpt2(theirs, tmp_path / "run")
+    import_model(theirs, out=tmp_path / "run")
     export_gpt2(tmp_path / "run", tmp_path / "exported")
     loaded = load(tmp_path / "run")
     reference = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "exported").eval()

@@ -62,7 +62,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(SettingsError, match="pip install 'regard\\[graph\\]'"):
+    with pytest.raises(SettingsError, match="pip install scikit-learn"):
         project_to_plane(np.zeros((3, 2)), method="pca")
 
 

@@ -37,7 +37,10 @@ def something_else(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (a_run, "already holds a run: continue it with --resume, or choose another folder"),
+        (
+            a_run,
+            "already holds a run: continue it with `regard train --resume .*/out`, or",
+        ),
         (a_file, "is a file; choose another folder with --out"),
         (something_else, "is not empty; choose another folder with --out"),
     ],

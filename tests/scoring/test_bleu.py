@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 import sacrebleu
@@ -109,3 +110,13 @@ def test_tokenised_text_is_scored_without_a_hint(caplog: pytest.LogCaptureFixtur
     lines = ["a man walks ."] * 200
     assert corpus_bleu(lines, lines).value == pytest.approx(100)
     assert not caplog.records
+
+
+def test_letters_that_look_alike_count_as_alike() -> None:
+    written = ["die müden Bücher gefallen Äpfeln sehr"]
+    apart = [unicodedata.normalize("NFD", text) for text in written]
+    for score in (corpus_bleu, corpus_chrf):
+        same = score(written, written)
+        found = score(apart, written)
+        assert found.value == same.value == pytest.approx(100)
+        assert found.signature == f"{same.signature}|unicode:nfc"

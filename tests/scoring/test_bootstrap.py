@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from regard.base.errors import RegardError, SettingsError
 from regard.scoring.bleu import bleu_by_length, corpus_bleu
-from regard.scoring.bootstrap import Interval, bands_with_intervals, bleu_interval, paired_bootstrap
+from regard.scoring.bootstrap import (
+    Interval,
+    bands_with_intervals,
+    bleu_change,
+    bleu_interval,
+    paired_bootstrap,
+)
 
 WORDS = ["der", "die", "das", "alte", "Hund", "Katze", "schläft", "sieht", "im", "Garten"]
 
@@ -106,3 +112,17 @@ def test_bands_of_lengths_get_their_intervals_and_an_empty_one_none():
     assert rows[0]["bleu_low"] < rows[0]["bleu"] < rows[0]["bleu_high"]
     assert rows[2] == {"low": 10, "high": 20, "sentences": 0, "bleu": None,
                        "bleu_low": None, "bleu_high": None}  # fmt: skip
+
+
+def test_a_change_of_bleu_has_an_interval_that_one_looping_sentence_widens() -> None:
+    reference = [
+        f"the {word} house stands near the {word} river" for word in "abcdefghijklmnopqrst"
+    ]
+    same = bleu_change(reference, reference, reference, samples=100)
+    assert (same.bleu, same.difference) == (100, 0)
+    assert (same.interval.low, same.interval.high) == (0, 0)
+    looping = [*reference[:-1], "the " * 60]
+    found = bleu_change(reference, looping, reference, samples=300)
+    assert found.difference > 20
+    assert found.interval.low == 0  # samples without that sentence show no change at all
+    assert found.interval.high > found.difference

@@ -116,3 +116,60 @@ def test_a_stream_says_what_is_wrong(client: httpx.Client) -> None:
     assert events(client, model="attention", beam=50) == [
         ("error", {"error": "beam (50) must not exceed 12.", "status": 400})
     ]
+
+
+def sent(client: httpx.Client, path: str, **fields: Any) -> list[tuple[str, Any]]:
+    """Return the names and the data of all events of an answer."""
+    answer = client.post(path, json=fields)
+    assert answer.status_code == 200, answer.text
+    blocks = [block.split("\n") for block in answer.text.split("\n\n") if block]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in blocks
+    ]
+
+
+def test_a_text_is_translated_whole(client: httpx.Client) -> None:
+    q = "badal kofen. Migon rulis!\n\nzepur batam\u2028kodal"
+    events = sent(client, "/text", q=q, model="attention")
+    assert [name for name, _ in events] == ["sentences", "translations", "done"]
+    sentences = events[0][1]["sentences"]
+    assert [each["text"] for each in sentences] == [
+        "badal kofen.", "Migon rulis!", "zepur batam", "kodal",
+    ]  # fmt: skip
+    assert [each["gap"] for each in sentences] == [" ", "\n\n", "\n", ""]
+    found = events[1][1]
+    assert found["from"] == 0
+    assert [each["unknown"] for each in found["translations"]] == [
+        ["kofen."], ["Migon", "rulis!"], [], [],
+    ]  # fmt: skip
+    assert [each["text"] for each in found["translations"][2:]] == ["RUPEZ MATAB", "LADOK"]
+
+
+def test_a_long_text_is_translated_some_sentences_at_a_time(client: httpx.Client) -> None:
+    events = sent(client, "/text", q="badal\n" * 40, model="attention")
+    parts = [data for name, data in events if name == "translations"]
+    assert [part["from"] for part in parts] == [0, 16, 32]
+    assert sum(len(part["translations"]) for part in parts) == 40
+    assert all(each["text"] == "LADAB" for part in parts for each in part["translations"])
+
+
+def test_a_sentence_that_cannot_be_translated_stands_alone(client: httpx.Client) -> None:
+    events = sent(client, "/text", q="badal\n" + "kofen " * 600 + "\nmigon", model="attention")
+    one, other, last = events[1][1]["translations"]
+    assert (one["text"], last["text"]) == ("LADAB", "NOGIM")
+    assert "600 tokens, more than 512" in other["error"]
+
+
+def test_a_text_that_is_too_long_is_refused(client: httpx.Client) -> None:
+    limit = client.get("/models").json()["max_characters"]
+    answer = client.post("/text", json={"q": "a" * (limit + 1)})
+    assert answer.status_code == 413
+    assert f"more than {limit}" in answer.json()["error"]
+
+
+def test_unknown_words_are_named(client: httpx.Client) -> None:
+    seen = attend(client, q="Badal kofen migon.", model="attention")
+    assert seen["unknown"] == ["Badal", "migon."]
+    assert [seen["source"]["words"][place] for place in seen["source"]["unknown"]] == [0, 2]
+    assert attend(client, model="attention")["unknown"] == []

@@ -13,6 +13,7 @@ from regard.serving import app as app_module
 from regard.serving.app import render
 from regard.serving.limits import Keys
 from regard.serving.models import ServedModel
+from regard.serving.worker import ModelWorker
 
 FIELDS = {"q": "badal", "source": "en", "target": "de"}
 
@@ -99,11 +100,37 @@ def test_keys_are_required(start: Callable[..., httpx.Client], tmp_path: Path) -
     assert client.post("/detect", json={"q": "a"}).status_code == 403
     assert client.post("/attend", json={"q": "badal"}).status_code == 403
     assert client.post("/stream", json={"q": "badal"}).status_code == 403
+    for path in ("/metrics", "/models"):
+        assert client.get(path).status_code == 403
+        assert client.get(path, headers={"X-Api-Key": "alpha"}).is_success
+        assert client.get(path, headers={"Authorization": "Bearer alpha"}).is_success
     assert client.get("/languages").is_success
     assert client.get("/frontend/settings").json()["keyRequired"]
     found = [client.post("/detect", json={"q": "a", "api_key": "beta"}) for _ in range(2)]
     assert [answer.status_code for answer in found] == [200, 429]
     assert int(found[1].headers["retry-after"]) > 50
+
+
+def test_keys_cannot_be_guessed(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("alpha\n")
+    client = start(keys=Keys.read(tmp_path / "keys"))
+    found = [
+        client.post("/detect", json={"q": "a", "api_key": f"guess {n}"}).status_code
+        for n in range(40)
+    ]
+    assert found[:20] == [403] * 20
+    assert found[-5:] == [429] * 5
+
+
+def test_the_health_tells_when_a_model_has_stopped(
+    start: Callable[..., httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start()
+    monkeypatch.setattr(ModelWorker, "running", False)
+    answer = client.get("/health")
+    assert (answer.status_code, answer.json()) == (
+        503, {"error": "The model transformer has stopped."},
+    )  # fmt: skip
 
 
 def test_addresses_have_a_rate(start: Callable[..., httpx.Client]) -> None:

@@ -23,7 +23,8 @@ RUN = Path("runs/mine")
     }.values(),
 )
 def test_languages_are_seen_from_the_data(files: tuple[str, ...], pair: str) -> None:
-    assert str(pair_of(DataSettings(train=files), run=RUN)) == pair
+    data = DataSettings(train=files, built_in=not files)
+    assert str(pair_of(data, run=RUN)) == pair
 
 
 @pytest.mark.parametrize("files", [("train.tsv",), ("a.src", "a.tgt"), ("a.en", "a.txt")])

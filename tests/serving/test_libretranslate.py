@@ -167,3 +167,9 @@ def test_any_text_can_be_split_and_put_together_again(text: str, kind: Any) -> N
     if kind == "text":
         assert written == text
     assert all(sentence.strip() for sentence in prepared.sentences)
+
+
+def test_unknown_words_are_named(client: httpx.Client) -> None:
+    assert translate(client, "Badal kofen.")["unknownWords"] == ["Badal", "kofen."]
+    assert translate(client, ["badal", "Kofen"])["unknownWords"] == [[], ["Kofen"]]
+    assert "unknownWords" not in translate(client, "badal kofen")

@@ -52,6 +52,31 @@ def test_only_known_keys_are_admitted(keys: Keys) -> None:
     ]  # fmt: skip
 
 
+def test_wrong_keys_are_limited(keys: Keys) -> None:
+    clock = Clock()
+    limiter = RateLimiter(keys=keys, clock=clock)
+    assert status(limiter, "alpha") == 200
+    assert [status(limiter, f"guess {n}") for n in range(22)] == [403] * 20 + [429] * 2
+    assert status(limiter, "beta") == 429  # a right guess is not told from a wrong one
+    assert status(limiter, "alpha") == 200  # but who was right before is served
+    assert status(limiter, "beta", address="10.0.0.2") == 200
+    clock.now = 4.0
+    assert [status(limiter, "guess"), status(limiter, "guess")] == [403, 429]
+    with pytest.raises(ApiError, match="Too many wrong API keys"):
+        limiter.admit(address="10.0.0.1", key="guess")
+
+
+def test_an_address_with_wrong_keys_waits_before_its_body_is_read(keys: Keys) -> None:
+    limiter = RateLimiter(keys=keys, clock=Clock())
+    for number in range(20):
+        limiter.require_patience(address="10.0.0.1")
+        assert status(limiter, f"guess {number}") == 403
+    with pytest.raises(ApiError) as caught:
+        limiter.require_patience(address="10.0.0.1")
+    assert (caught.value.status, caught.value.retry_after) == (429, 3)
+    limiter.require_patience(address="10.0.0.2")
+
+
 def test_keys_are_not_kept_in_memory(keys: Keys) -> None:
     assert b"alpha" not in b"".join(keys.rates)
 

@@ -6,6 +6,8 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,8 +15,14 @@ import httpx
 import pytest
 
 from regard.serving import server
+from regard.serving.limits import Keys
 
 FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+PART = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
+# It took Python's own parser of messages 76 seconds.
+SEMICOLONS = b"--x\r\nContent-Disposition: form-data" + b";" * 170_000 + b"\r\n\r\na\r\n--x--"
+SECONDS = 5
 PAIR = {"source": "en", "target": "de"}
 
 
@@ -36,8 +44,31 @@ BAD_BODIES: dict[str, tuple[bytes, str, int, str]] = {
     "invalid UTF-8 in a form": (b"q=%ff&source=en&target=de", FORM, 400, "The form is not UTF-8."),
     "raw invalid UTF-8 in a form": (b"q=\xff", FORM, 400, "The form is not UTF-8."),
     "too many fields": (b"&".join([b"a=1"] * 5_000) + b"&q=%zz", FORM, 400,
-                        "Invalid request: missing source parameter"),
-    "no boundary": (b"q", "multipart/form-data", 400, "Invalid request: missing q parameter"),
+                        "The form has more than 1020 fields."),
+    "no boundary": (b"q", MULTIPART, 400, "The form is not valid multipart/form-data."),
+    "a long boundary": (b"q", MULTIPART + "; boundary=" + "x" * 5_000, 400,
+                        "The form is not valid multipart/form-data."),
+    "a cut form": (b'--x\r\nContent-Dispo', f"{MULTIPART}; boundary=x", 400,
+                   "Invalid request: missing q parameter"),
+    "parts without names": (b'--x\r\nA: b\r\n\r\n\r\n--x--', f"{MULTIPART}; boundary=x", 400,
+                            "Invalid request: missing q parameter"),
+    "too many parts": (PART * 2_000 + b"--x--", f"{MULTIPART}; boundary=x", 400,
+                       "The form has more than 1020 fields."),
+    "a head of semicolons": (SEMICOLONS, f"{MULTIPART}; boundary=x", 400,
+                             "The form is not valid multipart/form-data."),
+    "many heads": (b"--x\r\n" + b"A: b\r\n" * 5_000, f"{MULTIPART}; boundary=x", 400,
+                   "The form is not valid multipart/form-data."),
+    "a multipart form in another": (
+        b'--x\r\nContent-Disposition: form-data; name="source"\r\n'
+        b"Content-Type: multipart/mixed; boundary=y\r\n\r\n--y\r\n\r\na\r\n--y--\r\n--x--\r\n",
+        f"{MULTIPART}; boundary=x", 400, "Invalid request: missing q parameter"),
+    "half a pair in the source": (
+        b'{"q": "a", "source": "\\ud800", "target": "de"}', "application/json", 400,
+        "source holds half a surrogate pair, which is no character."),
+    "half a pair in a list": (body(q=["a", "\udfff"]), "application/json", 400,
+                              "q holds half a surrogate pair, which is no character."),
+    "a long language": (body(q="a", source="x" * 5_000), "application/json", 400,
+                        f"{'x' * 60} is not supported"),
     "invalid UTF-8 in parts": (
         b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n\xff\r\n--x--\r\n',
         "multipart/form-data; boundary=x", 400, "The form is not UTF-8."),
@@ -77,6 +108,37 @@ def test_a_mistake_is_answered(client: httpx.Client, name: str) -> None:
     content, kind, status, problem = BAD_BODIES[name]
     answer = client.post("/translate", content=content, headers={"content-type": kind})
     assert (answer.status_code, answer.json()) == (status, {"error": problem})
+
+
+@pytest.mark.parametrize(
+    ("text", "answered"),
+    [
+        ("<![ ", "<![ "),
+        ("badal<![ x> kofen", "LADAB<![ x> NEFOK"),
+        ("<a " * 3_000 + ">", "<a " * 3_000 + ">"),
+        ("<!--" * 2_000, "<!--" * 2_000),
+    ],
+    ids=["unfinished", "a bogus comment", "tags in a tag", "unfinished comments"],
+)
+def test_odd_markup_is_answered(client: httpx.Client, text: str, answered: str) -> None:
+    answer = client.post("/translate", content=body(q=text, format="html"), timeout=SECONDS)
+    assert answer.json()["translatedText"] == answered
+
+
+def test_hostile_forms_hold_up_nobody(start: Callable[..., httpx.Client], tmp_path: Path) -> None:
+    """A server with keys answers its health while forms without a key are refused."""
+    (tmp_path / "keys").write_text("alpha\n")
+    client = start(keys=Keys.read(tmp_path / "keys"))
+    kind = {"content-type": f"{MULTIPART}; boundary=x"}
+    bodies = [SEMICOLONS, b"--x\r\n" + b"\r" * 170_000, b"--x\r\n" + b"\n-" * 80_000, PART * 3_000]
+    with ThreadPoolExecutor(8) as pool:
+        asked = [
+            pool.submit(client.post, "/translate", content=each, headers=kind, timeout=SECONDS)
+            for each in bodies * 4
+        ]
+        for _ in range(10):
+            assert client.get("/health", timeout=SECONDS).is_success
+        assert {each.result().status_code for each in asked} <= {400, 403}
 
 
 def test_a_body_without_a_length_is_cut_off(client: httpx.Client) -> None:
@@ -138,12 +200,18 @@ def test_a_view_that_cannot_be_shown(
         ("GET", "/static/../app.py", 404),
         ("GET", "/static/%2e%2e/app.py", 404),
         ("GET", "/nothing", 404),
+        ("GET", "/static", 404),
+        ("GET", "/static/", 404),
+        ("GET", "/docs/", 404),
+        ("GET", "/static/%00", 404),
+        ("GET", "/static/" + "a" * 5_000, 404),
     ],
 )
 def test_what_is_not_there(client: httpx.Client, method: str, path: str, status: int) -> None:
-    answer = client.request(method, path)
-    assert answer.status_code == status
-    assert "error" in answer.json()
+    for host in ("evil.example", "["):  # which no redirect may go to
+        answer = client.request(method, path, headers={"host": host})
+        assert answer.status_code == status
+        assert "error" in answer.json()
 
 
 def test_a_slow_body_is_not_waited_for(start: Callable[..., httpx.Client]) -> None:

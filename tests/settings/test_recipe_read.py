@@ -63,7 +63,7 @@ MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "unknown key far from all": (
         "[tokenizer]\nxyz = 5",
         [],
-        "unknown key 'tokenizer.xyz'. Known: kind, min_count, shared, size.",
+        "unknown key 'tokenizer.xyz'. Known: kind, mark_capitals, min_count,",
     ),
     "unknown key deep down": (
         "[data.grammar]\nsede = 1",
@@ -89,11 +89,10 @@ MISTAKES: dict[str, tuple[str, list[str], str]] = {
         [],
         "data.grammar: min_words (9) must not exceed max_words (5).",
     ),
-    "too many files": (
+    "two origins": (
         "",
-        ["data.train=[a,b,c]"],
-        "data: train takes [source file, target file] or one file of pairs (TSV, TMX, PO, "
-        "XLIFF or JSONL), not 3 files.",
+        ["data.train=a.tsv", "data.built_in=true"],
+        "data: built_in and train exclude each other; choose one.",
     ),
     "unknown task": ("task = 'translat'", [], "Unknown task in here: 'translat'. Did you mean"),
     "invalid TOML": ("model = [", [], "here is not valid TOML: "),

@@ -17,7 +17,7 @@ TABLES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "data": {"train": FILES, "valid": FILES, "hold_out": WIDE},
     "tokenizer": {"kind": st.sampled_from(["character", "word"]), "size": st.integers(8, 9000)},
     "model": {
-        "hidden": WIDE.map(lambda n: 2 * n),
+        "hidden": st.integers(1, 65_536).map(lambda n: 2 * n),
         "attention": TEXT,
         "bidirectional": st.booleans(),
         "dropout": st.floats(0, 1, exclude_max=True),
@@ -29,7 +29,7 @@ TABLES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "patience": st.none() | WIDE,
         "tensorboard": st.booleans(),
     },
-    "decoding": {"length_penalty": st.floats(0, 10), "beam": WIDE},
+    "decoding": {"length_penalty": st.floats(0, 10), "beam": st.integers(1, 1_000)},
 }
 RECIPES = st.fixed_dictionaries(
     {"title": TEXT},

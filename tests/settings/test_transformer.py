@@ -30,6 +30,18 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         'kernel = "linear" has no scores that positions = "relative" could change',
     ),
     "linear, window": ({"kernel": "linear", "window": 3}, "exclude each other"),
+    "linear, bucketed": (
+        {"kernel": "linear", "positions": "bucketed"},
+        'kernel = "linear" has no scores that positions = "bucketed" could change',
+    ),
+    "groups": ({"key_value_heads": 3}, "heads (8) must be divisible by key_value_heads (3)"),
+    "odd head": (
+        {"head_dim": 3, "positions": "rotary"},
+        "head_dim (3) must be even for rotary positions",
+    ),
+    "rotary": ({"rotary_high": 1.0}, "rotary_high (1.0) must be above rotary_low (1.0)"),
+    "buckets": ({"buckets": 6}, "buckets (6) must be divisible by 4"),
+    "bucket reach": ({"buckets": 32, "bucket_reach": 16}, "bucket_reach (16) larger than half"),
     "alignment layer": (
         {"alignment_layer": 2, "layers": 6, "decoder_layers": 2},
         "alignment_layer (2) must lie between -2 and 1, for 2 decoder layers",

@@ -39,7 +39,6 @@ def small(**changes: object) -> TranslationRecipe:
 @pytest.mark.parametrize(
     ("train", "expected"),
     [
-        ((), "en-de"),
         (("a/train.en", "a/train.fr"), "en-fr"),
         (("a/train.tok.en.gz", "a/train.tok.de.gz"), "en-de"),
         (("a.pt_BR", "a.eng"), "pt_BR-eng"),
@@ -52,6 +51,8 @@ def small(**changes: object) -> TranslationRecipe:
 )
 def test_the_direction_is_read_from_the_names_of_files(train, expected):
     assert direction(DataSettings(train=train)) == expected
+    assert direction(DataSettings(built_in=True)) == "en-de"
+    assert direction(DataSettings(train=train, pair="de-en")) == "de-en"
 
 
 def test_the_direction_of_data_from_memory_is_unknown():
@@ -108,7 +109,7 @@ def test_given_files_are_taken_whatever_the_runs_were_tested_on(tmp_path: Path):
 def test_a_test_part_that_is_not_there_is_told_with_what_to_do(tmp_path: Path):
     train = files(tmp_path, "train", RAW)
     with pytest.raises(RunError, match=r"mine has no test part\. Give one test set for all with"):
-        common_test({"mine": recipe(train=train)})
+        common_test({"mine": recipe(train=train, hold_out_test=0)})
     with pytest.raises(RunError, match=r"mine has no test part\. Give one test set for all with"):
         common_test({"mine": recipe(from_memory=True)})  # its pairs were given in Python
     gone = (str(tmp_path / "gone.en"), str(tmp_path / "gone.de"))

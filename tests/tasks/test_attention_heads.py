@@ -107,3 +107,7 @@ def test_mistakes(model: LoadedTranslator, toy_run: Path) -> None:
 def test_it_shows_itself_in_a_notebook_and_draws_itself(tmp_path: Path) -> None:
     assert "layer 1, head 2" in HEADS._repr_html_()
     assert HEADS.plot(tmp_path / "heads.svg", layer=1).is_file()
+    for where in ({}, {"layer": 1}, {"layer": 1, "head": 0}):
+        assert HEADS.plot(**where)._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(SettingsError, match="Say of which layer: 0 to 1"):
+        HEADS.plot(head=0)

@@ -45,3 +45,4 @@ def test_the_suffix_chooses_between_picture_and_data(tmp_path: Path) -> None:
     assert MAP.plot(tmp_path / "map.csv").read_text().startswith(",it,un,tied,</s>")
     assert "tied" in MAP.plot(tmp_path / "map.svg").read_text()
     assert MAP.plot().axes
+    assert MAP.plot()._repr_png_().startswith(b"\x89PNG")  # what a notebook shows

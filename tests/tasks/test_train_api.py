@@ -276,7 +276,11 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "files and texts": ("gpt-nano", [Path("a"), "b"], "files and texts from memory"),
     "no text": ("gpt-nano", [], "There is no text to learn from"),
     "no labelled texts": ("text-classifier", [], "The train data has no texts"),
-    "a text without label": ("text-classifier", ["a"], "Item 1 of the train data is not a text wi"),
+    "a text without label": (
+        "text-classifier",
+        [("a",)],
+        "Item 1 of the train data is not a text wi",
+    ),
     "an unknown label": (
         "text-classifier",
         {"train": [("a", "x"), ("b", "y")] * 4, "valid": [("a", "z")]},
@@ -299,9 +303,10 @@ def test_data_that_cannot_be_used(recipe: str, data: Any, message: str, tmp_path
 def test_a_report_names_the_part_that_was_scored(tmp_path: Path) -> None:
     case = text_classifier(tmp_path)
     rows = list(case.memory())
+    settings = case.settings | {"data.hold_out_test": 0}
     for data, part in [({"train": rows}, "validation"), ({"train": rows, "test": rows}, "test")]:
         trained = regard.train(
-            case.recipe, set=case.settings, data=data, out=tmp_path / part, progress=False
+            case.recipe, set=settings, data=data, out=tmp_path / part, progress=False
         )
         assert f"Scores on the {part} texts" in trained.report.read_text(encoding="utf-8")
 
@@ -314,3 +319,33 @@ def test_labelled_texts_may_be_the_programs_own(tmp_path: Path) -> None:
         case.recipe, set=case.settings, data=texts, out=tmp_path / "run", progress=False
     )
     assert trained.model.labels == ("animal", "tool")
+
+
+def test_a_plan_of_every_task_says_what_was_read_and_what_it_takes(
+    case: Case, by_command: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    plan = regard.plan(case.recipe, set=case.settings | case.files, progress=False)
+    assert not list(tmp_path.iterdir())  # nothing stays, not even in the folder for such things
+    found = plan.estimate
+    recorded = Run.open(by_command)
+    assert plan.recipe.task == recorded.task
+    trained = sum(p.numel() for p in regard.load(by_command).model.parameters())
+    assert found.parameters == found.trained_parameters == trained
+    assert found.memory.weights >= 4 * trained
+    assert found.memory.gradients >= 4 * trained
+    assert found.memory.optimiser > 0
+    assert found.memory.activations > 0
+    assert found.measured_updates == 3
+    assert found.updates_per_epoch is not None
+    assert 0 < found.seconds_per_update < found.seconds
+    assert plan.facts
+    values = json.loads(json.dumps(plan.to_dict()))
+    for fact in plan.facts:
+        assert fact.name in values
+        assert fact.text in str(plan)
+        assert fact.text.split(",")[0] in plan._repr_html_()
+    assert values["memory"]["total"] == found.memory.total
+    for name in ("model", "updates", "memory", "time"):
+        assert f"\n{name} " in str(plan)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.text.sentences import Sentence, join_sentences, split_sentences
+from regard.text.sentences import SplitSentence, join_sentences, split_sentences
 
 # Name of the case: language, text with | where a sentence ends.
 CASES = {
@@ -85,7 +85,7 @@ def test_nothing_is_lost(text: str, hard_breaks: bool, language: str) -> None:
     assert "".join(s.text + s.gap for s in found) == text
     assert all(s.text == s.text.strip() and not s.gap.strip() for s in found)
     assert all(s.text for s in found[1:])
-    assert all(isinstance(s, Sentence) for s in found)
+    assert all(isinstance(s, SplitSentence) for s in found)
     if hard_breaks:
         assert not any("\n" in s.text for s in found)
 

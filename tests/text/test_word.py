@@ -132,3 +132,45 @@ def test_records_of_earlier_runs_are_read(tmp_path: Path) -> None:
     record = '{"kind": "word", "symbols": ["", " ", " cat"]}'
     (tmp_path / "source.json").write_text(record, encoding="utf-8")
     assert WordTokenizer.load(tmp_path, "source").decode([6]) == "cat"
+
+
+CAPITALS = ["The cats sleep.", "the Cats of Berlin like dogs", "in USA"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "words"),
+    [
+        pytest.param("Cats sleep", ["⇧", "cats", "sleep"], [0, 0, 1], id="first word"),
+        pytest.param("the Dogs", ["the", "⇧", "dogs"], [0, 1, 1], id="a new capital"),
+        pytest.param("Berlin in", ["Berlin", "in"], [0, 1], id="always a capital"),
+        pytest.param("USA", ["USA"], [0], id="capitals alone"),
+        pytest.param("DOGS", ["<unk>"], [0], id="all capitals"),
+        pytest.param("dogs.Cats", ["dogs", ".", "⁀", "⇧", "cats"], [0] * 5, id="glued"),
+        pytest.param("Zebras", ["<unk>"], [0], id="unknown"),
+    ],
+)
+def test_capitals_can_be_marks(text: str, pieces: list[str], words: list[int]) -> None:
+    tokenizer = WordTokenizer.train(CAPITALS, mark_capitals=True)
+    ids = tokenizer.encode(text)
+    assert tokenizer.pieces(ids) == pieces
+    assert tokenizer.word_of_piece(ids) == words
+    if "<unk>" not in pieces:
+        assert tokenizer.decode(ids) == text
+
+
+def test_marks_are_saved_and_kept_when_words_are_added(tmp_path: Path) -> None:
+    tokenizer = WordTokenizer.train(CAPITALS, mark_capitals=True).extended(["zebras"])
+    tokenizer.save(tmp_path, "source")
+    loaded = WordTokenizer.load(tmp_path, "source")
+    assert loaded.decode(loaded.encode("Zebras like Cats.")) == "Zebras like Cats."
+    assert "Cats" not in "".join(loaded.vocabulary.tokens)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(["The", "the", "CATS", "Cats", ".", "(", " ", "  ", "\t", "ß", "É"]))
+)
+def test_with_marks_decoding_gives_back_the_text(parts: list[str]) -> None:
+    text = "".join(parts)
+    tokenizer = WordTokenizer.train([text.lower() + " x", text], mark_capitals=True)
+    assert tokenizer.decode(tokenizer.encode(text)) == text

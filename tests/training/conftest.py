@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.batching.order import BatchPosition
-from regard.training.checkpoint import CheckpointAverage, CheckpointStore, MovingAverage
+from regard.training.averages import CheckpointAverage, MovingAverage
+from regard.training.checkpoint import CheckpointStore
 from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
 from regard.training.progress import Progress
@@ -43,6 +44,7 @@ class Diary:
     facts: list[Mapping[str, float]] = field(default_factory=list)
     validations: list[tuple[int, Mapping[str, float]]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
         self.steps.append(progress.step)
@@ -53,6 +55,9 @@ class Diary:
 
     def finished(self, progress: Progress, reason: str) -> None:
         self.reasons.append(reason)
+
+    def noted(self, line: str) -> None:
+        self.notes.append(line)
 
 
 class Toy:

@@ -11,13 +11,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from regard.training.checkpoint import (
-    CheckpointAverage,
-    MovingAverage,
-    mean_of,
-    read_state,
-    replaced,
-)
+from regard.training.averages import CheckpointAverage, MovingAverage, mean_of, replaced
+from regard.training.checkpoint import read_state
 from regard.training.loop import Validation
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,5 +127,7 @@ def test_a_damaged_memory_is_named(
     tensors = load_file(path)
     change(tensors)
     save_file(tensors, path)
+    state = path.with_name("state.json")
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"checksums": {}}))
     with pytest.raises(RunError, match=message):
         with_muon(tmp_path).fit(steps=3)

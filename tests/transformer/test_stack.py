@@ -33,6 +33,47 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ssru": {"decoder": "ssru", "decoder_layers": 1},
     "convolutional": {"encoder": "convolutional"},
     "rms, swiglu": {"norm": "rms", "activation": "swiglu", "norm_placement": "pre"},
+    "grouped heads": {"heads": 4, "key_value_heads": 2},
+    "grouped heads, rotary, head norm": {
+        "heads": 4,
+        "key_value_heads": 1,
+        "positions": "rotary",
+        "rotary_base": 500.0,
+        "rotary_factor": 8.0,
+        "rotary_length": 64,
+        "head_norm": True,
+        "norm": "rms",
+        "attention_biases": "inputs",
+        "head_dim": 6,
+    },
+    "grouped heads, relative": {"heads": 4, "key_value_heads": 2, "positions": "relative"},
+    "grouped heads, alibi": {"heads": 4, "key_value_heads": 2, "positions": "alibi"},
+    "grouped heads, window": {"heads": 4, "key_value_heads": 2, "window": 2},
+    "grouped heads, linear": {"heads": 4, "key_value_heads": 2, "kernel": "linear"},
+    "grouped heads, additive": {"heads": 4, "key_value_heads": 2, "score": "additive"},
+    "as T5": {
+        "positions": "bucketed",
+        "buckets": 8,
+        "bucket_reach": 10,
+        "score": "dot",
+        "norm": "rms",
+        "norm_placement": "pre",
+        "activation": "geglu-tanh",
+        "attention_biases": "none",
+        "feed_forward_biases": False,
+        "scaled_embeddings": False,
+        "scaled_output": True,
+        "tie": "all",
+        "head_dim": 5,
+    },
+    "as BART": {
+        "positions": "learned",
+        "learned_offset": 2,
+        "embedding_norm": True,
+        "norm_epsilon": 1e-3,
+        "activation": "geglu",
+        "tie": "inputs",
+    },
     "gelu, tied": {"activation": "gelu", "tie": "all", "output_bias": True},
 }
 named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTIONS))
@@ -132,23 +173,24 @@ def test_the_maps_of_all_heads_are_those_behind_the_features(options: dict[str, 
     words, mask, outputs = sentences(1, source=6, target=5)
     maps = model.head_maps(words, mask, outputs)
     layers = options.get("decoder_layers", 2)
-    assert maps.cross.shape == (layers, 3, 2, 5, 6)
-    torch.testing.assert_close(maps.cross.sum(-1), torch.ones(layers, 3, 2, 5))
+    heads = options.get("heads", 2)
+    assert maps.cross.shape == (layers, 3, heads, 5, 6)
+    torch.testing.assert_close(maps.cross.sum(-1), torch.ones(layers, 3, heads, 5))
     shown = model(words, mask, outputs, with_weights=True).attention
     torch.testing.assert_close(maps.cross[-1].mean(1), shown, rtol=1e-4, atol=1e-6)
     if options.get("encoder") == "convolutional":
         assert maps.encoder is None
     else:
         assert maps.encoder is not None
-        assert maps.encoder.shape == (2, 3, 2, 6, 6)
+        assert maps.encoder.shape == (2, 3, heads, 6, 6)
         real = maps.encoder[:, 1, :, :3]
-        torch.testing.assert_close(real.sum(-1), torch.ones(2, 2, 3))
+        torch.testing.assert_close(real.sum(-1), torch.ones(2, heads, 3))
         assert real[..., 3:].abs().max() == 0
     if options.get("decoder") == "ssru":
         assert maps.decoder is None
     else:
         assert maps.decoder is not None
-        assert maps.decoder.shape == (2, 3, 2, 5, 5)
+        assert maps.decoder.shape == (2, 3, heads, 5, 5)
         assert maps.decoder.triu(1).abs().max() == 0
 
 
@@ -196,7 +238,7 @@ def test_learned_positions_refuse_a_longer_sentence() -> None:
         model.step(torch.full((3,), 5), state)
 
 
-@pytest.mark.parametrize(("tie", "tables"), [("none", 3), ("target", 2), ("all", 1)])
+@pytest.mark.parametrize(("tie", "tables"), [("none", 3), ("target", 2), ("inputs", 2), ("all", 1)])
 def test_tied_tables_are_counted_once(tie: str, tables: int) -> None:
     model = model_of({"tie": tie})
     sizes = [p.numel() for p in model.parameters() if p.shape == (30, 16)]

@@ -18,7 +18,14 @@ from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
 from regard.compute.device import uses_hand_kernels
 from regard.compute.dropout import Dropout
-from regard.compute.kernels import fused_attention, plain_attention, short_attention, split_heads
+from regard.compute.kernels import (
+    fused_attention,
+    group_penalties,
+    group_queries,
+    plain_attention,
+    short_attention,
+    split_heads,
+)
 from regard.compute.linear import Linear, linear
 
 # The number of keys from which torch's fused kernel is faster on a CPU than batched products:
@@ -32,8 +39,8 @@ MANY_WINDOWS = 4
 class KeysValues(NamedTuple):
     """What can be attended to, split into heads."""
 
-    keys: Float[Tensor, "batch heads source head_dim"]
-    values: Float[Tensor, "batch heads source head_dim"]
+    keys: Float[Tensor, "batch groups source head_dim"]
+    values: Float[Tensor, "batch groups source head_dim"]
 
 
 Past = KeysValues | efficient.LinearState
@@ -45,6 +52,8 @@ class MultiHeadAttention(nn.Module):
     One matrix projects to queries, keys and values at once. `positions` are relative or rotary;
     `linear` replaces the softmax by a kernel of linear cost. Another `score` than the scaled dot
     product is shared by the heads and computed step by step: the fast kernels know only that one.
+    With fewer `key_value_heads`, neighbouring heads share keys and values (Ainslie et al. 2023),
+    which are stored once. `head_norms` act on each head's queries and keys.
     """
 
     def __init__(
@@ -56,24 +65,40 @@ class MultiHeadAttention(nn.Module):
         positions: PairPositions | RotatedPositions | None = None,
         linear: bool = False,
         score: AttentionScore | None = None,
+        head_dim: int | None = None,
+        key_value_heads: int | None = None,
+        head_norms: tuple[nn.Module, nn.Module] | None = None,
+        biases: str = "all",
     ):
         super().__init__()
-        if model_dim % heads:
+        if head_dim is None and model_dim % heads:
             raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
+        self.groups = key_value_heads or heads
+        if heads % self.groups:
+            raise ValueError(
+                f"heads ({heads}) must be divisible by key_value_heads ({self.groups})"
+            )
         if score is not None and (linear or isinstance(positions, PairPositions)):
             raise ValueError("linear attention and relative positions take no score but their own")
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
-        self.projection = Linear(model_dim, 3 * model_dim)  # queries, keys, values
-        self.output = Linear(model_dim, model_dim)
+        width = head_dim or model_dim // heads
+        self.query_dim = heads * width
+        sizes = [self.query_dim, self.groups * width, self.groups * width]
+        # queries, keys, values
+        self.projection = Linear(model_dim, sum(sizes), bias=biases != "none")
+        self.output = Linear(self.query_dim, model_dim, bias=biases == "all")
         self.dropout = Dropout(dropout)
         self.positions = positions
         self.score = score
-        for weights in (*self.projection.weight.chunk(3), self.output.weight):
+        self.query_norm = None if head_norms is None else head_norms[0]
+        self.key_norm = None if head_norms is None else head_norms[1]
+        for weights in (*torch.split(self.projection.weight, sizes), self.output.weight):
             nn.init.xavier_uniform_(weights)
         for part in (self.projection, self.output):
-            nn.init.zeros_(part.bias)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
 
     def forward(
         self,
@@ -88,11 +113,15 @@ class MultiHeadAttention(nn.Module):
 
         `start` is the position of the first input.
         """
-        query, keys, values = self._split(self.projection(inputs), parts=3)
+        heads = (self.heads, self.groups, self.groups)
+        query, keys, values = split_heads(self.projection(inputs), heads=heads)
+        if self.query_norm is not None and self.key_norm is not None:
+            query, keys = self.query_norm(query), self.key_norm(keys)
         if isinstance(self.positions, RotatedPositions):
             query, keys = (self.positions(part, start=start) for part in (query, keys))
         if self.linear and visibility.causal and not with_weights:
             state = past if isinstance(past, efficient.LinearState) else None
+            keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
         if isinstance(past, KeysValues):
@@ -103,9 +132,9 @@ class MultiHeadAttention(nn.Module):
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values that `cross` attends to, however many queries follow."""
-        weight, bias = (part[self.model_dim :] for part in self._projection)
-        keys, values = self._split(linear(inputs, weight, bias), parts=2)
-        return KeysValues(keys, values)
+        weight, bias = self._projection(slice(self.query_dim, None))
+        keys, values = split_heads(linear(inputs, weight, bias), heads=(self.groups, self.groups))
+        return KeysValues(keys if self.key_norm is None else self.key_norm(keys), values)
 
     def cross(
         self,
@@ -116,12 +145,12 @@ class MultiHeadAttention(nn.Module):
         with_weights: bool = False,
     ) -> Attended:
         """Attend to another sequence, whose padding the penalties hide."""
-        weight, bias = (part[: self.model_dim] for part in self._projection)
-        (query,) = self._split(linear(inputs, weight, bias), parts=1)
+        weight, bias = self._projection(slice(self.query_dim))
+        (query,) = split_heads(linear(inputs, weight, bias), heads=(self.heads,))
+        if self.query_norm is not None:
+            query = self.query_norm(query)
         if with_weights or self.score is not None:
-            found = plain_attention(
-                query, *memory, penalties=penalties, dropout=self._drop, score=self._score_heads
-            )
+            found = self._plain(query, *memory, penalties=penalties)
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
             found = self._short(query, *memory, penalties=penalties)
         else:
@@ -139,6 +168,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Choose the kernel for this shape."""
         if self.linear:
+            keys, values = self._for_every_head(keys, values)
             kernel = (
                 efficient.explicit_linear_attention if with_weights else efficient.linear_attention
             )
@@ -146,6 +176,7 @@ class MultiHeadAttention(nn.Module):
         relative = self.positions if isinstance(self.positions, PairPositions) else None
         simple = relative is None and self.score is None and not with_weights
         if simple and _is_local(visibility) and visibility.window is not None:
+            keys, values = self._for_every_head(keys, values)
             return efficient.local_attention(
                 query,
                 keys,
@@ -161,17 +192,42 @@ class MultiHeadAttention(nn.Module):
             return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
         if simple:
             return self._short(query, keys, values, penalties=visibility.penalties)
-        found = plain_attention(
+        distances = None if relative is None else visibility.distances
+        found = self._plain(
+            query, keys, values, penalties=visibility.penalties, distances=distances
+        )
+        return Attended(found.context, found.weights if with_weights else None)
+
+    def _plain(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *,
+        penalties: Tensor | None,
+        distances: Tensor | None = None,
+    ) -> Attended:
+        """Attend step by step, which knows every option and gives the weights."""
+        heads, target = query.shape[1:3]
+        if self.groups != heads:
+            query, penalties = self._grouped(query, penalties)
+            if distances is not None:
+                distances = distances.repeat(heads // self.groups, 1)
+        relative = self.positions if isinstance(self.positions, PairPositions) else None
+        context, weights = plain_attention(
             query,
             keys,
             values,
-            penalties=visibility.penalties,
+            penalties=penalties,
             dropout=self._drop,
-            relative=relative,
-            distances=None if relative is None else visibility.distances,
+            relative=None if distances is None else relative,
+            distances=distances,
             score=self._score_heads,
         )
-        return Attended(found.context, found.weights if with_weights else None)
+        if self.groups == heads or weights is None:
+            return Attended(context, weights)
+        shape = (len(query), heads, target, -1)
+        return Attended(context.view(shape), weights.view(shape))
 
     def _short(
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
@@ -179,31 +235,41 @@ class MultiHeadAttention(nn.Module):
         """Attend by batched products; on a CPU with the gradient by hand."""
         learned_bias = penalties is not None and penalties.requires_grad  # no gradient by hand
         if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
-            found = plain_attention(query, keys, values, penalties=penalties, dropout=self._drop)
-            return Attended(found.context, None)
+            return Attended(self._plain(query, keys, values, penalties=penalties).context, None)
         share = self.dropout.p if self._drops else 0.0
-        context = short_attention(query, keys, values, penalties=penalties, dropout=share)
-        return Attended(context, None)
+        if self.groups == self.heads:
+            context = short_attention(query, keys, values, penalties=penalties, dropout=share)
+            return Attended(context, None)
+        together, penalties = self._grouped(query, penalties)
+        context = short_attention(together, keys, values, penalties=penalties, dropout=share)
+        return Attended(context.view(query.shape), None)
+
+    def _grouped(self, query: Tensor, penalties: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return queries that share keys below each other, and the penalties of their scores."""
+        heads, target = query.shape[1:3]
+        return group_queries(query, groups=self.groups), group_penalties(
+            penalties, heads=heads, groups=self.groups, target=target
+        )
+
+    def _for_every_head(self, *shared: Tensor) -> tuple[Tensor, ...]:
+        """Return keys and values, copied for all heads that share them."""
+        times = self.heads // self.groups
+        return shared if times == 1 else tuple(p.repeat_interleave(times, dim=1) for p in shared)
 
     @property
     def _score_heads(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         """What scores queries and keys that are split into heads; None for the scaled product."""
         return None if self.score is None else partial(score_heads, self.score)
 
-    def _split(
-        self, projected: Float[Tensor, "batch time width"], *, parts: int
-    ) -> tuple[Tensor, ...]:
-        """Return the parts, each as [batch, heads, time, head_dim]."""
-        return split_heads(projected, parts=parts, heads=self.heads)
-
     def _joined(self, attended: Attended, *, with_weights: bool = True) -> Attended:
         """Concatenate the heads and mix them: [batch, target, model_dim]."""
         context: Tensor = self.output(attended.context.transpose(1, 2).flatten(2))
         return Attended(context, attended.weights if with_weights else None)
 
-    @property
-    def _projection(self) -> tuple[Tensor, Tensor]:
-        return self.projection.weight, self.projection.bias
+    def _projection(self, part: slice) -> tuple[Tensor, Tensor | None]:
+        """Return the rows of the projection that make queries, or keys and values."""
+        bias = self.projection.bias
+        return self.projection.weight[part], None if bias is None else bias[part]
 
     @property
     def _drops(self) -> bool:

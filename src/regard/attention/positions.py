@@ -29,11 +29,22 @@ class PositionOptions:
     sinusoids: str = "interleaved"
     sinusoid_offset: int = 0
     stretched_sinusoids: bool = False
+    learned_offset: int = 0
+    head_dim: int | None = None
+    rotary_base: float = 10_000.0
+    rotary_factor: float = 1.0
+    rotary_low: float = 1.0
+    rotary_high: float = 4.0
+    rotary_length: int = 8_192
+    buckets: int = 32
+    bucket_reach: int = 128
+    causal: bool = False
+    """Whether no query sees a key that comes after it."""
 
     @property
-    def head_dim(self) -> int:
+    def head_width(self) -> int:
         """The width of one head."""
-        return self.model_dim // self.heads
+        return self.head_dim or self.model_dim // self.heads
 
 
 class Positions(nn.Module):
@@ -66,7 +77,7 @@ class AddedPositions(Positions):
     """A vector for each position, added to the embedding there."""
 
     max_length: int | None = None
-    """How many positions there are; None if there is no limit."""
+    """None if there is no limit."""
 
     def forward(
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
@@ -147,6 +158,7 @@ class Sinusoids(AddedPositions):
         layout: str = "interleaved",
         offset: int = 0,
         stretched: bool = False,
+        base: float = 10_000.0,
     ):
         super().__init__()
         if model_dim % 2:
@@ -157,7 +169,7 @@ class Sinusoids(AddedPositions):
         steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - 1 if stretched else waves)
         self.rates: Tensor
         # In double precision, so that far positions are as exact as near ones.
-        self.register_buffer("rates", torch.exp(-math.log(10_000.0) * steps), persistent=False)
+        self.register_buffer("rates", torch.exp(-math.log(base) * steps), persistent=False)
 
     @classmethod
     def build(cls, options: PositionOptions) -> Sinusoids:
@@ -177,12 +189,8 @@ class Sinusoids(AddedPositions):
         places = torch.arange(first, first + length, device=self.rates.device)
         angles = places[:, None] * self.rates.double()  # [length, waves]
         pair = (angles.sin(), angles.cos())
-        joined = (
-            torch.stack(pair, -1).flatten(1)
-            if self.layout == "interleaved"
-            else torch.cat(pair, -1)
-        )
-        return joined.to(dtype)
+        halves = self.layout == "halves"
+        return (torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(1)).to(dtype)
 
 
 class LearnedPositions(AddedPositions):
@@ -190,16 +198,19 @@ class LearnedPositions(AddedPositions):
 
     max_length: int
 
-    def __init__(self, model_dim: int, *, max_length: int):
+    def __init__(self, model_dim: int, *, max_length: int, offset: int = 0):
+        """`offset` is the number of rows before that of the first position (BART has 2)."""
         super().__init__()
         self.max_length = max_length
-        self.vectors = nn.Parameter(torch.empty(max_length, model_dim))
+        self.offset = offset
+        self.vectors = nn.Parameter(torch.empty(offset + max_length, model_dim))
         nn.init.normal_(self.vectors, std=model_dim**-0.5)
 
     @classmethod
     def build(cls, options: PositionOptions) -> LearnedPositions:
         """Return a table of `max_length` vectors."""
-        return cls(options.model_dim, max_length=options.max_length)
+        offset = options.learned_offset
+        return cls(options.model_dim, max_length=options.max_length, offset=offset)
 
     def redraw(self, spread: float) -> None:
         """Draw the vectors anew."""
@@ -215,7 +226,8 @@ class LearnedPositions(AddedPositions):
                 "positions that this model has learned (model.max_length): split it, or train "
                 "with positions that go on, such as sinusoidal."
             )
-        return self.vectors[start : start + length].to(dtype)
+        first = self.offset + start
+        return self.vectors[first : first + length].to(dtype)
 
 
 class RelativePositions(PairPositions):
@@ -235,7 +247,7 @@ class RelativePositions(PairPositions):
     @classmethod
     def build(cls, options: PositionOptions) -> RelativePositions:
         """Return vectors as wide as a head."""
-        return cls(options.head_dim, reach=options.reach)
+        return cls(options.head_width, reach=options.reach)
 
     def scores(
         self,
@@ -258,7 +270,7 @@ class RelativePositions(PairPositions):
         return by_distance.scatter_add(-1, index, weights) @ self.values
 
     def by_distance(self) -> tuple[range, Float[Tensor, "distances head_dim"]]:
-        """Return the distances within reach, and a^K for each of them."""
+        """Return the distances within reach, and a^K of each."""
         return range(-self.reach, self.reach + 1), self.keys
 
     def _index(self, distances: Int[Tensor, "target source"]) -> Int[Tensor, "target source"]:
@@ -271,16 +283,19 @@ class Rotary(RotatedPositions):
     The product of a rotated query and a rotated key depends on their distance alone.
     """
 
-    def __init__(self, head_dim: int):
+    def __init__(self, head_dim: int, *, base: float = 10_000.0):
         super().__init__()
         if head_dim % 2:
             raise ValueError(f"rotary positions: the width of a head ({head_dim}) must be even")
-        self.sinusoids = Sinusoids(head_dim, layout="halves")
+        self.sinusoids = Sinusoids(head_dim, layout="halves", base=base)
 
     @classmethod
     def build(cls, options: PositionOptions) -> Rotary:
         """Return rotations as wide as a head."""
-        return cls(options.head_dim)
+        rotary = cls(options.head_width, base=options.rotary_base)
+        if options.rotary_factor != 1:
+            rotary.sinusoids.rates.copy_(slowed(rotary.sinusoids.rates, options))
+        return rotary
 
     def forward(
         self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
@@ -294,6 +309,13 @@ class Rotary(RotatedPositions):
     def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
         """Return the cosine of the angle between equal vectors, for every distance and wave."""
         return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates.double())
+
+
+def slowed(rates: Float[Tensor, "waves"], options: PositionOptions) -> Float[Tensor, "waves"]:
+    """Return rates for longer texts: slow waves become slower still, as in Llama 3.1."""
+    fits = options.rotary_length * rates / (2 * math.pi)  # how often a wave fits the old length
+    share = (fits - options.rotary_low) / (options.rotary_high - options.rotary_low)
+    return torch.lerp(rates / options.rotary_factor, rates, share.clamp(0, 1))
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, "{heads}"]:
@@ -329,11 +351,50 @@ class Alibi(DistanceBias):
         return -self.slopes.to(away)[:, None, None] * away
 
 
+class BucketedBias(DistanceBias):
+    """A learned number for each head and bucket of distances (Raffel et al. 2020, section 2.1).
+
+    Half of the buckets hold one near distance each, the others ever more up to `reach`; all that is
+    farther shares the last. A decoder looks back only, so all its buckets are for that side.
+    """
+
+    def __init__(self, heads: int, *, buckets: int = 32, reach: int = 128, causal: bool = False):
+        super().__init__()
+        self.buckets = buckets
+        self.reach = reach
+        self.causal = causal
+        self.table = nn.Parameter(torch.empty(buckets, heads))
+        nn.init.normal_(self.table, std=heads**-0.5)
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> BucketedBias:
+        """Return a number for each bucket and head."""
+        buckets, reach = options.buckets, options.bucket_reach
+        return cls(options.heads, buckets=buckets, reach=reach, causal=options.causal)
+
+    def forward(
+        self, distances: Int[Tensor, "target source"], *, dtype: torch.dtype
+    ) -> Float[Tensor, "heads target source"]:
+        """Return the bias of every pair."""
+        return self.table[self.bucket(distances)].permute(2, 0, 1).to(dtype)
+
+    def bucket(self, distances: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        """Return the bucket of each distance."""
+        buckets = self.buckets if self.causal else self.buckets // 2
+        away = (-distances).clamp(min=0) if self.causal else distances.abs()
+        exact = buckets // 2
+        growth = torch.log(away.clamp(min=1).float() / exact) / math.log(self.reach / exact)
+        wide = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
+        found = torch.where(away < exact, away, wide)
+        return found if self.causal else found + buckets * (distances > 0)
+
+
 POSITIONS: dict[str, type[Positions]] = {
     "sinusoidal": Sinusoids,
     "learned": LearnedPositions,
     "relative": RelativePositions,
     "rotary": Rotary,
     "alibi": Alibi,
+    "bucketed": BucketedBias,
     "none": NoPositions,
 }

@@ -90,19 +90,21 @@ class ScaledDotScore(DotScore):
 
 
 class BilinearScore(AttentionScore):
-    """e = h^T W s (Luong et al. 2015, eq. 8 "general")."""
+    """e = h^T W s (Luong et al. 2015, eq. 8 "general"); with biases, e = (h^T W + b) s."""
 
     formula = "e_ij = h_j^T W {s}"
 
-    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1, biases: bool = False):
         super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
         self.weights = nn.Linear(query_dim, key_dim, bias=False)  # W
+        self.bias = nn.Parameter(torch.zeros(query_dim)) if biases else None  # b
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
     ) -> Float[Tensor, "batch source prepared_dim"]:
-        """Return h^T W, so that only a dot product is left for each query."""
-        return keys @ self.weights.weight
+        """Return h^T W + b, so that only a dot product is left for each query."""
+        prepared = keys @ self.weights.weight
+        return prepared if self.bias is None else prepared + self.bias
 
     def forward(
         self,
@@ -114,15 +116,15 @@ class BilinearScore(AttentionScore):
 
 
 class AdditiveScore(AttentionScore):
-    """e = v^T tanh(W s + U h) (Bahdanau et al. 2015, appendix A.1.2)."""
+    """e = v^T tanh(W s + U h) (Bahdanau et al. 2015, A.1.2); a bias for each matrix on request."""
 
     formula = "e_ij = v^T tanh(W {s} + U h_j)"
 
-    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1):
+    def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1, biases: bool = False):
         super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
-        self.query_weights = nn.Linear(query_dim, query_dim, bias=False)  # W
-        self.key_weights = nn.Linear(key_dim, query_dim, bias=False)  # U
-        self.readout = nn.Linear(query_dim, 1, bias=False)  # v
+        self.query_weights = nn.Linear(query_dim, query_dim, bias=biases)  # W
+        self.key_weights = nn.Linear(key_dim, query_dim, bias=biases)  # U
+        self.readout = nn.Linear(query_dim, 1, bias=biases)  # v
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]

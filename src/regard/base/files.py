@@ -1,16 +1,26 @@
 """Files that are written whole or not at all, and the one fingerprint of data and weights."""
 
+import errno
 import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+from regard.base.budgets import open_input, parse_json
+from regard.base.errors import DamagedError, RunError
 
 BLOCK = 1 << 20
 NAME_LENGTH = 40  # of a temporary name: a file system takes 255 bytes in all
@@ -56,6 +66,32 @@ def fingerprint(parts: Iterable[Part]) -> str:
     return found.value
 
 
+CHANGED = "it does not match its checksum"
+
+
+def require_checksum(path: Path, wanted: str) -> None:
+    """Refuse a file of a run whose fingerprint is another one."""
+    with reading(path):
+        found = fingerprint([path])
+    if found != wanted:
+        raise DamagedError(path, CHANGED)
+
+
+@contextmanager
+def reading(path: Path, *unreadable: type[Exception]) -> Iterator[None]:
+    """Tell damage to a file of a run, as these errors, from a file that must not be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DamagedError(path, "there is no such file") from error
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(path, "was it cut short?") from error
+    except unreadable as error:
+        raise DamagedError(path, "was it cut short?") from error
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write into, which takes the name of `path` when it is whole.
@@ -96,6 +132,31 @@ def write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
     write_file(path, json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
 
 
+def read_json(path: Path, *, owner: str) -> Any:
+    """Return the value in a JSON file; raise RunError if it is missing or damaged.
+
+    `owner` is what the file belongs to, as "tokenizer".
+    """
+    try:
+        with open_input(path) as file:
+            return parse_json(file.read().decode())
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing, so the {owner} cannot be read") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise RunError(f"{path} is cut short or is not a {owner}'s JSON file") from None
+
+
+def require_free(path: Path, *, force: bool = False) -> None:
+    """Refuse to replace a file or a folder with something in it, unless `force` says so."""
+    taken = any(path.iterdir()) if path.is_dir() else path.exists()
+    if taken and not force:
+        raise RunError(
+            f"{path} exists already: choose another name with --output, or replace it with --force."
+        )
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write into, which takes the place of `folder` when it is whole."""
@@ -131,8 +192,82 @@ def _beside(folder: Path) -> tuple[Path, Path]:
 
 def _sync(path: Path) -> None:
     """Have the operating system write a file or folder to the disk before going on."""
+    if sys.platform == "win32":  # it syncs only what is open for writing, and no folders
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+LOCK = ".lock"
+_LOCKS: set[BinaryIO] = set()
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder; if another process has it, wait for it or raise RunError.
+
+    The system ends a lock with its process, however that ends. Where a file system has no locks,
+    nothing is locked.
+    """
+    file = _lock_file(folder, wait=wait)
+    _LOCKS.add(file)
+    try:
+        yield
+    finally:
+        _LOCKS.discard(file)
+        if sys.platform != "win32":  # which does not remove open files
+            (folder / LOCK).unlink(missing_ok=True)
+        file.close()
+
+
+def _lock_file(folder: Path, *, wait: bool) -> BinaryIO:
+    """Return the open and locked file of a folder's lock."""
+    path = folder / LOCK
+    while True:
+        file = path.open("a+b")
+        try:
+            _lock(file, wait=wait)
+        except OSError as error:
+            holder = path.read_bytes()[:20].decode("ascii", "replace") if path.exists() else ""
+            file.close()
+            if not isinstance(error, BlockingIOError | PermissionError):
+                raise
+            raise RunError(
+                f"{folder} is in use by another process{f' ({holder})' if holder else ''}. Wait "
+                "until it has finished, or choose another folder."
+            ) from None
+        # The holder before may have removed the file since it was opened.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                file.truncate(0)
+                file.write(str(os.getpid()).encode())
+                file.flush()
+                return file
+        file.close()
+
+
+if sys.platform == "win32":
+
+    def _lock(file: BinaryIO, *, wait: bool) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+
+else:
+
+    def _lock(file: BinaryIO, *, wait: bool) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+
+    def _release_in_child() -> None:
+        """Close the locks in a copy of this process, which would hold them beyond its end."""
+        for file in _LOCKS:
+            file.close()
+        _LOCKS.clear()
+
+    os.register_at_fork(after_in_child=_release_in_child)

@@ -66,7 +66,7 @@ class Resegmenter:
 
     def _draw(self, rows: Sequence[int], *, seeds: Sequence[int]) -> list[Example]:
         """Return other ids for these rows."""
-        # SentencePiece takes 32 bits; NumPy mixes them the same way in all its versions.
+        # NumPy mixes seeds the same way in all its versions.
         seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
         sources = [self._pairs[row].source for row in rows]
         targets = [self._pairs[row].target for row in rows]

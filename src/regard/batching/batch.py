@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -201,3 +203,33 @@ def padded(
         ids[np.arange(len(rows)), lengths - 1] = after
     mask = np.arange(ids.shape[1]) < lengths[:, None]
     return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def prefetch(
+    work: Callable[[Item], Result], items: Iterable[Item], *, at_once: int
+) -> Iterator[Result]:
+    """Yield what the work makes of each item, in order, while threads are at the next ones.
+
+    `at_once` items are worked on at once, and one more waits. An error is raised when it is the
+    turn of its item. With one at once there are no threads.
+    """
+    if at_once == 1:
+        for item in items:
+            yield work(item)
+        return
+    begun: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            for item in items:
+                begun.append(pool.submit(work, item))
+                if len(begun) > at_once:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()

@@ -13,7 +13,7 @@ from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 class WindowBatch:
     """Windows of one length with the values that follow them."""
 
-    inputs: Float[Tensor, "batch time"]
+    inputs: Float[Tensor, "batch time *columns"]
     expected: Float[Tensor, "batch horizon"]
 
     @property

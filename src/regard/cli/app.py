@@ -2,24 +2,28 @@
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
 from regard import __version__
-from regard.base.errors import RegardError
+from regard.base.errors import Interrupted, RegardError, system_problem
 from regard.cli.classify import classify
 from regard.cli.compare import compare
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
+from regard.cli.exercise import exercise
 from regard.cli.export import export
 from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
-from regard.cli.gpt2 import import_gpt2
 from regard.cli.gradients import gradients
+from regard.cli.import_ import import_
 from regard.cli.ladder import ladder
 from regard.cli.look import look
+from regard.cli.options import CommandWithParts, FilesCommand
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -34,6 +38,12 @@ from regard.cli.tune import tune
 # torch has looks 300,000 times: next to another busy program, threads then wait for each other at
 # every operation, and a small training took 16 times as long as with this.
 LOOKS = 2_000
+
+NO_MEMORY = "can't allocate memory"  # in the errors of torch
+MEMORY_FULL = (
+    "The memory is full. Use a smaller model, smaller batches or shorter input, or close other "
+    "programs."
+)
 
 app = typer.Typer(
     name="regard",
@@ -62,6 +72,20 @@ def _options(
     """Train, run, measure and see attention models."""
 
 
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that says how to go on after a signal, and exits with its code."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except KeyboardInterrupt as stop:
+            typer.echo(str(stop) or "Interrupted.", err=True)
+            raise typer.Exit(stop.exit_code if isinstance(stop, Interrupted) else 130) from None
+
+    return run
+
+
 for command in (
     demo,
     train,
@@ -70,7 +94,7 @@ for command in (
     generate,
     finetune,
     classify,
-    import_gpt2,
+    import_,
     export,
     score,
     tune,
@@ -83,13 +107,19 @@ for command in (
     gradients,
     summary,
     recipes,
-    corpus,
 ):
-    app.command()(command)
+    kind = FilesCommand if command is train else CommandWithParts
+    app.command(command.__name__.rstrip("_"), cls=kind)(_interruptible(command))
+app.add_typer(corpus, name="corpus")
+app.add_typer(exercise, name="exercise")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; exit with 2 for a user's mistake and 130 for an interruption."""
+    """Run the command line.
+
+    It exits with 2 for a user's mistake and for what the operating system refuses, with 1 if the
+    memory is full, and with 130 for an interruption.
+    """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(LOOKS))  # read when torch is imported
     try:
@@ -100,6 +130,14 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output, say `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        typer.echo(f"Error: {system_problem(error)}", err=True)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and NO_MEMORY not in str(error):
+            raise
+        typer.echo(f"Error: {MEMORY_FULL}", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("Interrupted.", err=True)
         sys.exit(130)

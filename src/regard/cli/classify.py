@@ -39,6 +39,11 @@ def classify(
     found = model.classify(lines)
     if json:
         print_json([one.to_dict() for one in found])
-        return
+    else:
+        for one in found:
+            typer.echo(f"{one.label}\t{one.probability:.4f}\t{one.text}")
+    count = model.unknown_count()
     for one in found:
-        typer.echo(f"{one.label}\t{one.probability:.4f}\t{one.text}")
+        count.add(one.unknown)
+    if count.parts:
+        typer.echo(str(count), err=True)

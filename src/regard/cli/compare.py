@@ -130,9 +130,9 @@ def _train_series(
     overrides: list[str],
 ) -> dict[str, Path]:
     """Train the models of the series, or continue their training; return their runs."""
+    from regard.corpora.sources import find_corpus
     from regard.runs.display import ConsoleDisplay
     from regard.studies.model_series import series_recipes, series_runs
-    from regard.tasks.translation.data import find_corpus
     from regard.tasks.translation.training import train_many
 
     wanted = pair or "en-de"

@@ -21,7 +21,7 @@ RECIPES = {
     "attention": "demo-attention",
     "transformer": "demo-transformer",
 }
-SENTENCE = "cats do not like dogs"
+SENTENCE = "Cats do not like dogs."
 
 
 def demo(

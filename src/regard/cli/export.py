@@ -1,6 +1,7 @@
 """`regard export`: a run in the form of another toolkit."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from regard.cli.options import RunFolder
 
 if TYPE_CHECKING:
     from regard.exchange.ctranslate2 import Quantization
+    from regard.scoring.bootstrap import BleuChange
 
 
 class Form(StrEnum):
@@ -18,6 +20,8 @@ class Form(StrEnum):
 
     ctranslate2 = "ctranslate2"
     argos = "argos"
+    onnx = "onnx"
+    hugging_face = "hugging-face"
     gpt2 = "gpt2"
 
 
@@ -32,11 +36,21 @@ class Arithmetic(StrEnum):
 
 # The forms that an option is for; all others refuse it.
 BELONGS = {
-    "--quantization": (Form.ctranslate2, Form.argos),
+    "--quantization": (Form.ctranslate2, Form.argos, Form.onnx),
+    "--weights": (Form.onnx,),
     "--shortlist": (Form.ctranslate2,),
     "--source": (Form.argos,),
     "--target": (Form.argos,),
 }
+
+
+def _require_fitting(options: list[str], to: Form) -> None:
+    """Refuse options that this form does not have."""
+    for option in options:
+        if to not in BELONGS[option]:
+            *others, last = BELONGS[option]
+            known = f"{', '.join(others)} or {last}" if others else last
+            raise SettingsError(f"{option} belongs to --to {known}, not to {to}.")
 
 
 def export(
@@ -48,50 +62,80 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", help="Folder or file to write; else inside the run.")
     ] = None,
+    weights: Annotated[
+        bool, typer.Option("--weights", help="Attention of every head as outputs (onnx).")
+    ] = False,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Add a table of likely words (ctranslate2).")
     ] = False,
     source: Annotated[str | None, typer.Option(help="Code of the source language (argos).")] = None,
     target: Annotated[str | None, typer.Option(help="Code of the target language (argos).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
 ) -> None:
-    """Write a translator for CTranslate2 or Argos Translate, a language model for `transformers`.
+    """Write a run for another program: CTranslate2, Argos Translate, onnxruntime, `transformers`.
 
     Example: regard export runs/mine --to ctranslate2 --quantization int8 --output mine-int8
 
-    Example: regard export runs/book --to gpt2 --output book-gpt2
+    Example: regard export runs/mine --to hugging-face --output mine-hf
     """
-    from regard.tasks.language_modelling.exchange import export_gpt2
-    from regard.tasks.translation.export import export_argos, export_ctranslate2
+    from regard.runs.run import Run
+    from regard.tasks.language_modelling.exchange import export_gpt2, export_language_model
+    from regard.tasks.translation import export as exports
 
     given = {
         "--quantization": quantization is not None,
         "--shortlist": shortlist,
+        "--weights": weights,
         "--source": source is not None,
         "--target": target is not None,
     }
-    for option, forms in BELONGS.items():
-        if given[option] and to not in forms:
-            raise SettingsError(f"{option} belongs to --to {' or '.join(forms)}, not to {to}.")
+    _require_fitting([option for option, used in given.items() if used], to)
     kind: Quantization | None = quantization.value if quantization else None
+    say = partial(typer.echo, err=True)
     if output is not None and not output.parent.is_dir():
         raise SettingsError(f"Cannot write {output}: there is no folder {output.parent}.")
     if to is Form.gpt2:
-        typer.echo(f"Wrote {export_gpt2(run, output)}")
+        typer.echo(f"Wrote {export_gpt2(run, output, force=force)}")
+        return
+    if to is Form.hugging_face:
+        writes_text = Run.open(run).task == "language-model"
+        write = export_language_model if writes_text else exports.export_hugging_face
+        typer.echo(f"Wrote {write(run, output, force=force)}")
         return
     if to is Form.argos:
         if source is None or target is None:
             raise SettingsError("--to argos needs the languages: give --source en --target de.")
-        found = export_argos(run, source=source, target=target, output=output, quantization=kind)
+        found = exports.export_argos(
+            run, source=source, target=target, output=output, quantization=kind, force=force
+        )
+    elif to is Form.onnx:
+        if kind not in (None, "int8"):
+            raise SettingsError(f"--to onnx writes float32 or int8, not {kind}.")
+        found = exports.export_onnx(
+            run,
+            output=output,
+            int8=kind is not None,
+            weights=weights,
+            report=say,
+            force=force,
+        )
     else:
-        found = export_ctranslate2(
+        found = exports.export_ctranslate2(
             run,
             output=output,
             quantization=kind,
             shortlist=shortlist,
-            report=lambda sentence: typer.echo(sentence, err=True),
+            report=say,
+            force=force,
         )
     typer.echo(f"Wrote {found.path}")
-    if found.bleu_change is not None:
-        typer.echo(
-            f"Validation: BLEU {found.bleu:.2f}, {found.bleu_change:+.2f} against float32 in full."
-        )
+    if found.change is not None:
+        typer.echo(_cost(found.change))
+
+
+def _cost(change: "BleuChange") -> str:
+    """Return what smaller weights cost, as a person reads it."""
+    return (
+        f"Validation: BLEU {change.bleu:.2f}, {change.difference:+.2f} against float32 in full "
+        f"(95 % interval {change.interval.low:+.2f} to {change.interval.high:+.2f})."
+    )

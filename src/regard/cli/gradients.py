@@ -16,7 +16,7 @@ MOMENTS = {False: "at initialisation", True: "after training"}
 
 
 def gradients(
-    length: Annotated[int, typer.Option("--length", min=2, help="Symbols a sequence.")] = 40,
+    length: Annotated[int, typer.Option("--length", min=2, help="Tokens per sequence.")] = 40,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Updates for each network.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and examples.")] = 1,
     out: Annotated[

@@ -31,7 +31,7 @@ def look(
         ),
     ] = None,
     pieces: Annotated[
-        bool, typer.Option("--pieces", help="Show the model's own symbols, not whole words.")
+        bool, typer.Option("--pieces", help="Show the model's own tokens, not whole words.")
     ] = False,
     part: Annotated[
         str | None,
@@ -76,7 +76,7 @@ def look(
 
     Example: regard look runs/demo/attention "cats do not like dogs" --out cats.png
 
-    Example: regard look runs/t "cats sleep when they are tired" --word they --out they.svg
+    Example: regard look runs/t "cats sleep because they are tired" --word they --out they.svg
 
     Example: regard look runs/t "cats like dogs" --part encoder --out heads.html
 

@@ -1,10 +1,12 @@
 """Options that several commands share, so that they are the same everywhere."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 Overrides = Annotated[
     list[str] | None,
@@ -16,6 +18,74 @@ Overrides = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a trained run.")]
+
+
+# Options that take one file or more.
+FILE_OPTIONS = ("--data", "--valid", "--test")
+
+
+def _use(names: list[str] | None) -> None:
+    for name in names or ():
+        from regard.runs.catalogue import use
+
+        use(name)
+
+
+def _with_parts(
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="FILE.py",
+            is_eager=True,
+            expose_value=False,
+            callback=_use,
+            help="A Python file (or module) with a score, position or task of your own.",
+        ),
+    ] = None,
+) -> None:
+    """Do nothing: the option is for others to have."""
+
+
+class CommandWithParts(TyperCommand):
+    """A command that imports modules with parts of one's own before it begins."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        model = typer.Typer(add_completion=False)
+        model.command()(_with_parts)
+        self.params += typer.main.get_command(model).params
+
+
+class FilesCommand(CommandWithParts):
+    """A command whose first argument is followed by options that take one file or more.
+
+    `--data train.en train.de` is the same as `--data train.en --data train.de`.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before every further file."""
+        valued = {name for p in self.params if not getattr(p, "is_flag", False) for name in p.opts}
+        given: list[str] = []
+        option, awaited, argument = "", False, False
+        for word in args:
+            if awaited:
+                awaited = False
+            elif word.startswith("-") and word != "-":
+                option, awaited = word, word in valued
+            elif option in FILE_OPTIONS and argument:
+                given.append(option)
+            else:
+                option, argument = "", True
+            given.append(word)
+        return super().parse_args(ctx, given)
+
+
+def column_names(given: Sequence[str] | None) -> list[str] | None:
+    """Return names of columns; a single text may hold several, separated by commas."""
+    if given is None:
+        return None
+    return [name.strip() for name in given[0].split(",")] if len(given) == 1 else list(given)
 
 
 def as_json(value: Any) -> str:

@@ -14,6 +14,7 @@ from regard.cli.options import AsJson, RunFolder, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from regard.tasks.translation.model import LoadedTranslator
     from regard.tasks.translation.results import ScoredPair
 
 
@@ -42,18 +43,31 @@ def rate(
     from regard.tasks.translation.model import load
 
     if source is not None and target is not None and source_file is None and target_file is None:
-        pairs = load(run).score_pairs([source], [target])
+        model = load(run)
+        pairs = model.score_pairs([source], [target])
         print_json(pairs[0].to_dict()) if json else _show(pairs[0])
+        _tell_unknown(model, pairs)
         return
     if source_file is None or target_file is None or source is not None:
         raise SettingsError("Give SOURCE and TARGET as texts, or both --source and --target files.")
-    pairs = load(run).score_pairs(list(read_lines(source_file)), list(read_lines(target_file)))
+    model = load(run)
+    pairs = model.score_pairs(list(read_lines(source_file)), list(read_lines(target_file)))
     if json:
         print_json([pair.to_dict() for pair in pairs])
-        return
+    else:
+        for pair in pairs:
+            typer.echo(f"{pair.score:.4f}\t{pair.log_probability:.4f}\t{pair.target}")
+        typer.echo(_summary(pairs), err=True)
+    _tell_unknown(model, pairs)
+
+
+def _tell_unknown(model: LoadedTranslator, pairs: Sequence[ScoredPair]) -> None:
+    """Name the words that the model does not know, which it finds improbable."""
+    count = model.unknown_count()
     for pair in pairs:
-        typer.echo(f"{pair.score:.4f}\t{pair.log_probability:.4f}\t{pair.target}")
-    typer.echo(_summary(pairs), err=True)
+        count.add(pair.unknown)
+    if count.parts:
+        typer.echo(str(count), err=True)
 
 
 def _show(pair: ScoredPair) -> None:

@@ -65,7 +65,7 @@ def score(
 
 def _counts_from_one(gold: Path) -> bool:
     """Return whether no link of a gold file has a word 0."""
-    from regard.corpora.parallel import read_gold
+    from regard.corpora.alignments import read_gold
 
     marked = read_gold(gold, first=0)
     return bool(marked) and all(min(link) > 0 for line in marked for link in line.possible)

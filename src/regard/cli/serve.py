@@ -140,5 +140,5 @@ def _require_packages() -> None:
     if missing:
         raise SettingsError(
             f"The server needs packages that are not installed ({', '.join(missing)}): "
-            "pip install 'regard[serve]'."
+            "pip install fastapi uvicorn prometheus-client py3langid python-multipart."
         )

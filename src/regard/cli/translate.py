@@ -26,7 +26,7 @@ FILES, SEARCH, WORDS, SAMPLING, LENGTH, ENGINE = (
 )
 
 
-class Split(StrEnum):
+class SplitChoice(StrEnum):
     """When a text is split into sentences."""
 
     never = "never"
@@ -57,7 +57,7 @@ Input = Annotated[
         "--input",
         rich_help_panel=FILES,
         help="File to translate: one sentence a line, or a document by its ending "
-        "(.tsv .jsonl .tmx .po .xlf .srt .html).",
+        "(.tsv .jsonl .tmx .po .xlf .srt .html .md .rst .docx .odt .epub).",
     ),
 ]
 Output = Annotated[
@@ -74,7 +74,8 @@ Format = Annotated[
         "--format",
         metavar="NAME",
         rich_help_panel=FILES,
-        help="lines, text (paragraphs), tsv, jsonl, tmx, po, xliff, srt or html.",
+        help="lines, text (paragraphs), tsv, jsonl, tmx, po, xliff, srt, html, markdown, rst, "
+        "docx, odt or epub.",
     ),
 ]
 Column = Annotated[
@@ -93,7 +94,7 @@ FieldName = Annotated[
     ),
 ]
 Splitting = Annotated[
-    Split | None,
+    SplitChoice | None,
     typer.Option(
         "--split",
         rich_help_panel=FILES,
@@ -110,6 +111,14 @@ TargetLanguage = Annotated[
     str,
     typer.Option(
         "--target-language", metavar="CODE", rich_help_panel=FILES, help="As de; for TMX, XLIFF."
+    ),
+]
+Fuzzy = Annotated[
+    bool,
+    typer.Option(
+        "--fuzzy/--no-fuzzy",
+        rich_help_panel=FILES,
+        help="Mark new translations of a PO file for a person to check.",
     ),
 ]
 Window = Annotated[
@@ -184,11 +193,11 @@ Temperature = Annotated[
     typer.Option(rich_help_panel=SAMPLING, help="Below 1 more cautious, above 1 more daring."),
 ]
 TopK = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=SAMPLING, help="Only the K best symbols.")
+    int | None, typer.Option(min=1, rich_help_panel=SAMPLING, help="Only the K best tokens.")
 ]
 TopP = Annotated[
     float | None,
-    typer.Option(rich_help_panel=SAMPLING, help="Only the best symbols, up to this probability."),
+    typer.Option(rich_help_panel=SAMPLING, help="Only the best tokens, up to this probability."),
 ]
 Seed = Annotated[int | None, typer.Option(rich_help_panel=SAMPLING, help="Seed of the drawing.")]
 NoRepeat = Annotated[
@@ -255,6 +264,7 @@ def translate(
     split: Splitting = None,
     source_language: SourceLanguage = "",
     target_language: TargetLanguage = "",
+    fuzzy: Fuzzy = True,
     window: Window = None,
     align: Align = None,
     json: AsJson = False,
@@ -304,6 +314,7 @@ def translate(
         split=None if split is None else split.value,
         languages=Languages(source_language, target_language),
         window=window,
+        fuzzy=fuzzy,
     )
     files.check()
     search = translation.SearchOptions(
@@ -329,10 +340,12 @@ def translate(
         threads=threads,
     )
     model = translation.prepare_translator(
-        run, search, measure=text is None, report=_say if verbose else None
+        run, search, measure=text is None and not files.short, report=_say if verbose else None
     )
     if text is not None:
         translation.translate_text(model, text.splitlines() or [""], files, write=_print)
+        if model.unknown.parts:
+            _say(str(model.unknown))
     else:
         translation.translate_input(model, files, write=_print, display=ConsoleDisplay())
 

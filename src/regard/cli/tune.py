@@ -34,59 +34,26 @@ def tune(
 
     Example: regard tune runs/mine
     """
-    from regard.corpora.parallel import read_pairs
-    from regard.engines.choice import PlannedSearch, choose_engine
-    from regard.engines.preparation import prepare_patience
-    from regard.runs.run import Run
-    from regard.tasks.translation.data import read_valid
-    from regard.tasks.translation.model import load
-    from regard.tasks.translation.tuning import (
-        LENGTH_PENALTIES,
-        choose_penalty,
-        try_length_penalties,
-    )
+    from regard.tasks.translation import tuning
 
     if (source is None) != (reference is None):
         raise SettingsError("Give both --source and --reference, or neither of them.")
-    model = load(run)
-    if source is not None and reference is not None:
-        pairs = read_pairs([source, reference])
-    else:
-        pairs = read_valid(model.recipe.data)
-    sources = [pair.source for pair in pairs]
-    prepare_patience(model, run, sources)
-    tried = []
-    for one in try_length_penalties(
-        model,
-        pairs,
-        penalties=penalties or LENGTH_PENALTIES,
+    found = tuning.tune(
+        run,
+        files=None if source is None or reference is None else (source, reference),
+        penalties=penalties or tuning.LENGTH_PENALTIES,
         tokenize=tokenize,
-        engine_for=lambda settings: choose_engine(model, PlannedSearch(settings), folder=run),
-    ):
-        tried.append(one)
-        if not json:
-            typer.echo(
-                f"length penalty {one.length_penalty:<4g} BLEU {one.score.value:6.2f}   "
-                f"length {one.length_ratio:6.1%}"
-            )
-    present = model.recipe.decoding.length_penalty
-    found = choose_penalty(tried, pairs, present=present, tokenize=tokenize)
-    chosen = found.chosen.length_penalty
-    if keep and chosen != present:
-        decoding = model.decoding(length_penalty=chosen)
-        model.recipe = model.recipe.model_copy(update={"decoding": decoding})
-        Run.open(run).rewrite(model.recipe)
-        prepare_patience(model, run, sources)
+        keep=keep,
+        watch=lambda tried: None if json else typer.echo(str(tried)),
+    )
     if json:
-        print_json({**found.to_dict(), "tried": [one.to_dict() for one in tried]})
+        print_json(found.to_dict())
         return
+    present, chosen = found.present.length_penalty, found.chosen.length_penalty
     if found.p_value is not None:
-        gain = found.best.score.value - next(
-            one.score.value for one in tried if one.length_penalty == present
-        )
         typer.echo(
-            f"{found.best.length_penalty:g} is {gain:.2f} BLEU better than the run's {present:g} "
-            f"on these {len(pairs)} pairs; p = {found.p_value:.3f} that it is chance."
+            f"{found.best.length_penalty:g} is {found.gain:.2f} BLEU better than the run's "
+            f"{present:g}; p = {found.p_value:.3f} that it is chance."
         )
     if chosen == present:
         typer.echo(f"{run} stays at decoding.length_penalty = {present:g}: no sure gain.")

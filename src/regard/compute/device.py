@@ -1,6 +1,7 @@
-"""What the machine offers: kernels, instruction sets, number formats and the memory allocator."""
+"""What the machine offers: cores, kernels, instruction sets, number formats, memory allocator."""
 
 import ctypes
+import os
 import platform
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,13 @@ def uses_hand_kernels(tensor: Tensor) -> bool:
     A compiler joins plain formulas better by itself, and on other devices torch's kernels do.
     """
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 PROCESSORS = Path("/proc/cpuinfo")

@@ -69,8 +69,8 @@ def plain_attention(
 
 def fused_attention(
     query: Float[Tensor, "batch heads target head_dim"],
-    keys: Float[Tensor, "batch heads source head_dim"],
-    values: Float[Tensor, "batch heads source head_dim"],
+    keys: Float[Tensor, "batch groups source head_dim"],
+    values: Float[Tensor, "batch groups source head_dim"],
     *,
     penalties: Tensor | None = None,
     causal_only: bool = False,
@@ -85,6 +85,7 @@ def fused_attention(
         values,
         attn_mask=None if causal_only else _four_axes(penalties),
         is_causal=causal_only,
+        enable_gqa=query.shape[1] != keys.shape[1],
     )
     return Attended(context, None)
 
@@ -164,41 +165,76 @@ def _scaled_product(left: Tensor, right: Tensor, scale: float) -> Tensor:
 
 
 def split_heads(
-    projected: Float[Tensor, "batch time width"], *, parts: int, heads: int
+    projected: Float[Tensor, "batch time width"], *, heads: tuple[int, ...]
 ) -> tuple[Float[Tensor, "batch heads time head_dim"], ...]:
-    """Return the parts (queries, keys, values), each split into heads."""
+    """Return the parts (queries, keys, values), each split into its number of heads."""
     if not uses_hand_kernels(projected):
-        return _split(projected, parts, heads)
+        return _split(projected, heads)
     found: tuple[Tensor, ...] = _SplitHeads.apply(  # type: ignore[no-untyped-call]
-        projected, parts, heads
+        projected, heads
     )
     return found
 
 
-def _split(projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+def _split(projected: Tensor, heads: tuple[int, ...]) -> tuple[Tensor, ...]:
     batch, time, width = projected.shape
-    split = projected.view(batch, time, parts, heads, width // (parts * heads))
-    return split.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+    head_dim = width // sum(heads)
+    if len(set(heads)) == 1:  # one copy for all parts
+        split = projected.view(batch, time, len(heads), heads[0], head_dim)
+        return split.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+    parts = torch.split(projected.view(batch, time, sum(heads), head_dim), list(heads), dim=2)
+    return tuple(part.transpose(1, 2).contiguous() for part in parts)
 
 
 class _SplitHeads(torch.autograd.Function):
     """One copy into the order that batched products want, and one back; autograd would make two."""
 
     @staticmethod
-    def forward(ctx: Any, projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, projected: Tensor, heads: tuple[int, ...]) -> tuple[Tensor, ...]:
         batch, time, width = projected.shape
-        ctx.shape = (batch, time, parts, heads, width // (parts * heads))
+        ctx.shape = (batch, time, sum(heads), width // sum(heads))
+        ctx.heads = heads
         ctx.set_materialize_grads(False)
-        return _split(projected, parts, heads)
+        return _split(projected, heads)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None]:
         given = [part for part in gradients if part is not None]
         if not given:
-            return None, None, None
+            return None, None
         joined = given[0].new_empty(ctx.shape)
-        for number, gradient in enumerate(gradients):
-            place = joined[:, :, number].transpose(1, 2)
-            place.zero_() if gradient is None else place.copy_(gradient)
-        return joined.flatten(2), None, None
+        places = torch.split(joined, list(ctx.heads), dim=2)
+        for place, gradient in zip(places, gradients, strict=True):
+            if gradient is None:
+                place.zero_()
+            else:
+                place.transpose(1, 2).copy_(gradient)
+        return joined.flatten(2), None
+
+
+def group_queries(
+    query: Float[Tensor, "batch heads target head_dim"], *, groups: int
+) -> Float[Tensor, "batch {groups} rows head_dim"]:
+    """Return the queries of all heads of a group one below the other (Ainslie et al. 2023).
+
+    So the heads of a group share its keys and values, which are never copied.
+    """
+    batch, _, _, head_dim = query.shape
+    return query.reshape(batch, groups, -1, head_dim)
+
+
+def group_penalties(
+    penalties: Tensor | None, *, heads: int, groups: int, target: int
+) -> Tensor | None:
+    """Return what is added to the scores of queries that `group_queries` has put together."""
+    if penalties is None:
+        return None
+    penalties = penalties.view((1,) * (4 - penalties.dim()) + penalties.shape)
+    batch, by_head, by_target, source = penalties.shape
+    if by_head == 1 and by_target == 1:
+        return penalties
+    every = penalties.expand(batch, heads, target, source)
+    if by_head == 1:  # the same for all groups
+        return every[:, : heads // groups].reshape(batch, 1, -1, source)
+    return every.reshape(batch, groups, -1, source)

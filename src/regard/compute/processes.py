@@ -1,15 +1,12 @@
-"""Worker processes, each on a core of its own, and threads that prefetch."""
+"""Worker processes, each on a core of its own."""
 
 import multiprocessing
-import os
 import signal
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -28,13 +25,19 @@ class WorkerLostError(Exception):
 
 
 class WorkerProcess:
-    """A worker process; it ends when it is stopped or when this process ends, even if killed."""
+    """A worker process; it ends when it is stopped or when this process ends, even if killed.
 
-    def __init__(self, work: Callable[[Any], Any]):
+    One that outlasts signals ignores SIGTERM, which may be sent to all processes of a training at
+    once: its first process finishes the update, and has to stop the worker.
+    """
+
+    def __init__(self, work: Callable[[Any], Any], *, outlasts_signals: bool = False):
         fork = multiprocessing.get_context("fork")
         self._pipe, its_pipe = fork.Pipe()
         _PIPES.add(self._pipe)
-        self.process = fork.Process(target=_serve, args=(its_pipe, work), daemon=True)
+        self.process = fork.Process(
+            target=_serve, args=(its_pipe, work, outlasts_signals), daemon=True
+        )
         self.process.start()
         its_pipe.close()
 
@@ -69,46 +72,17 @@ def using_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
+def _serve(pipe: Connection, work: Callable[[Any], Any], outlasts_signals: bool) -> None:
     """Reply to requests until the other end of the pipe is closed: what a worker runs."""
     # Copies of the first process's ends would hide that it has ended.
     for other in list(_PIPES):
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if outlasts_signals else signal.SIG_DFL)
     torch.set_num_threads(1)
     with suppress(EOFError, OSError):
         while True:
             pipe.send(work(pipe.recv()))
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def prefetch(
-    work: Callable[[Item], Result], items: Iterable[Item], *, at_once: int
-) -> Iterator[Result]:
-    """Yield what the work makes of each item, in order, while threads are at the next ones.
-
-    `at_once` items are worked on at once, and one more waits. An error is raised when it is the
-    turn of its item. With one at once there are no threads.
-    """
-    if at_once == 1:
-        for item in items:
-            yield work(item)
-        return
-    begun: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(at_once) as pool:
-        try:
-            for item in items:
-                begun.append(pool.submit(work, item))
-                if len(begun) > at_once:
-                    yield begun.popleft().result()
-            while begun:
-                yield begun.popleft().result()
-        finally:
-            for future in begun:
-                future.cancel()
 
 
 # The operations of a larger model are large enough for threads to share.
@@ -135,10 +109,3 @@ def processes_for(
     if not possible or sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
         return 1
     return max(1, min(torch.get_num_threads(), tokens // FEWEST_TOKENS))
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

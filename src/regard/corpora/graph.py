@@ -7,6 +7,7 @@ the sources of its edges. A node without edges attends only to itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 
 UNLABELLED = -1
+NUMBER = re.compile(r"-?[0-9]{1,18}")
+MOST_FEATURES = 10_000_000
 EDGE_TYPES = ("given", "reversed", "self-loop")
 
 
@@ -151,6 +154,14 @@ def split_at_random(
 
 def _check_features(graph: Graph, path: Path) -> None:
     matrix = graph.features
+    if not graph.nodes:
+        _refuse("there is no node", path, "Give each node a row of features and a label.")
+    if not 0 < matrix.width <= MOST_FEATURES:
+        _refuse(
+            f"there are {matrix.width:,} features",
+            path,
+            f"A node may have 1 to {MOST_FEATURES:,} of them.",
+        )
     if len(matrix.starts) != graph.nodes + 1:
         _refuse(
             f"there are features for {len(matrix.starts) - 1} nodes but labels for {graph.nodes}",
@@ -227,7 +238,7 @@ def _refuse(problem: str, path: Path, remedy: str) -> NoReturn:
 def class_numbers(labels: Sequence[str]) -> tuple[Int[np.ndarray, "nodes"], tuple[str, ...]]:
     """Return the number of each label (-1 for an empty one) and the ordered classes."""
     known = {label for label in labels if label}
-    numeric = all(label.lstrip("-").isdecimal() for label in known)
+    numeric = all(NUMBER.fullmatch(label) for label in known)
     classes = tuple(sorted(known, key=int) if numeric else sorted(known))
     place = {name: number for number, name in enumerate(classes)}
     numbers = [place.get(label, UNLABELLED) for label in labels]

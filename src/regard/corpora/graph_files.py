@@ -1,16 +1,21 @@
 """Readers of graphs: Planetoid-style npz, an edge list with two tables, and GraphML."""
 
-import csv
+import io
+import math
 import zipfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from regard.base.budgets import SHOWN, Meter, open_input, require_small_archive
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import whole_file
+from regard.corpora.formats.xml_events import parse_safely, safe_parser
 from regard.corpora.graph import FeatureMatrix, Graph, Split, checked, class_numbers
-from regard.corpora.lines import read_lines
+from regard.corpora.lines import csv_rows, read_lines, read_whole
 
 SPARSE = ("x_data", "x_indices", "x_indptr", "x_shape")
 PARTS = ("idx_train", "idx_val", "idx_test")
@@ -42,17 +47,28 @@ def read_npz(path: Path) -> Graph:
     split = None
     if all(name in arrays for name in PARTS):
         split = Split(*(_integers(arrays[name], name, path, axes=1) for name in PARTS))
-    names = arrays.get("names")
-    classes = arrays.get("classes")
+    highest = int(labels.max(initial=0))
+    if highest >= max(1, len(labels)):
+        raise DataError(
+            f"y holds the class {highest}, but there are {len(labels)} nodes",
+            path=path,
+            remedy="Number the classes from 0; each needs a node.",
+        )
+    names = _texts(arrays, "names", path, count=len(labels))
+    classes = _texts(arrays, "classes", path)
+    if classes is not None and len(classes) <= highest:
+        raise DataError(
+            f"y holds the class {highest}, but there are names for {len(classes)}",
+            path=path,
+            remedy="Name every class in `classes`.",
+        )
     graph = Graph(
         features=_npz_features(arrays, path),
         labels=np.maximum(labels, -1),
         pairs=pairs,
-        classes=tuple(str(number) for number in range(int(labels.max(initial=0)) + 1))
-        if classes is None
-        else tuple(str(name) for name in classes),
+        classes=tuple(map(str, range(highest + 1))) if classes is None else classes,
         split=split,
-        names=None if names is None else tuple(str(name) for name in names),
+        names=names,
     )
     return checked(graph, path=path)
 
@@ -109,16 +125,16 @@ def read_graphml(path: Path, *, label: str = "label") -> Graph:
     try:
         import networkx  # type: ignore[import-untyped]
     except ImportError as error:
-        raise SettingsError("GraphML needs networkx: pip install 'regard[graph]'") from error
+        raise SettingsError("GraphML needs networkx: pip install networkx") from error
+    content = read_whole(path, expected="a graph as GraphML")
+    _require_plain_xml(content, path)
     try:
-        found = networkx.read_graphml(path)
-    except OSError as error:
+        found = networkx.read_graphml(io.BytesIO(content))
+    except Exception as error:  # networkx raises whatever its parts raise
         raise DataError(
-            f"the file cannot be read ({error.strerror})", path=path, remedy="Check the path."
-        ) from error
-    except (SyntaxError, ValueError, KeyError, networkx.NetworkXError) as error:
-        raise DataError(
-            f"this is not GraphML ({error})", path=path, remedy="Export it again as GraphML."
+            f"this is not GraphML ({str(error)[:SHOWN]})",
+            path=path,
+            remedy="Export it again as GraphML.",
         ) from error
     names = [str(name) for name in found.nodes]
     place = {name: number for number, name in enumerate(names)}
@@ -138,9 +154,9 @@ def read_graphml(path: Path, *, label: str = "label") -> Graph:
             remedy="Give the nodes numbers as features.",
         )
     numbers, classes = class_numbers([str(own.get(label, "")) for own in attributes])
-    rows = [[float(own.get(key, 0.0)) for key in columns] for own in attributes]
+    Meter(path).take(bytes=8 * len(attributes) * len(columns))
     graph = Graph(
-        features=FeatureMatrix.from_dense(np.array(rows, dtype=np.float32)),
+        features=FeatureMatrix.from_dense(_matrix(attributes, columns, path)),
         labels=numbers,
         pairs=np.array(
             [[place[str(source)], place[str(target)]] for source, target in found.edges()],
@@ -154,12 +170,43 @@ def read_graphml(path: Path, *, label: str = "label") -> Graph:
     return checked(graph, path=path)
 
 
+def _require_plain_xml(content: bytes, path: Path) -> None:
+    """Refuse XML that would grow without bound, before networkx reads it."""
+    parser, meter = safe_parser(path), Meter(path)
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        meter.enter()
+        meter.take(items=1 + len(attributes))
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda name: meter.leave()
+    parse_safely(parser, content, path=path)
+
+
+def _matrix(
+    attributes: Sequence[Mapping[str, Any]], columns: Sequence[str], path: Path
+) -> np.ndarray:
+    try:
+        rows = [[float(own.get(key, 0.0)) for key in columns] for own in attributes]
+    except (ValueError, TypeError, OverflowError):
+        raise DataError(
+            "an attribute is a number at one node and something else at another",
+            path=path,
+            remedy="Give each attribute one type.",
+        ) from None
+    return np.array(rows, dtype=np.float32)
+
+
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        with open_input(path) as opened, zipfile.ZipFile(opened) as archive:
+            require_small_archive(archive, path=path)
+            members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+            return {one.filename.removesuffix(".npy"): _array(archive, one) for one in members}
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
+    except DataError:
+        raise
     except ValueError as error:
         if "Object arrays" in str(error):
             raise DataError(
@@ -168,8 +215,42 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
                 remedy="Save plain arrays of numbers and text.",
             ) from error
         raise _not_npz(path) from error
-    except (OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except Exception as error:  # zipfile, its unpackers and numpy raise whatever they meet
         raise _not_npz(path) from error
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Return an array of the archive; one that is smaller than it says is an error."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, kind = header(file)
+        if kind.hasobject:
+            raise ValueError("Object arrays cannot be loaded")
+        if math.prod(shape) * kind.itemsize > member.file_size or min(shape, default=0) < 0:
+            raise EOFError("the array is smaller than its shape")
+    with archive.open(member) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _texts(
+    arrays: dict[str, np.ndarray], name: str, path: Path, *, count: int | None = None
+) -> tuple[str, ...] | None:
+    """Return an array of names; None if there is none."""
+    if name not in arrays:
+        return None
+    found = arrays[name]
+    if found.ndim != 1 or (count is not None and len(found) != count):
+        raise DataError(
+            f"{name} has the shape {found.shape}",
+            path=path,
+            remedy="It should be a list" + (f" of {count} names." if count else " of names."),
+        )
+    return tuple(map(str, found))
 
 
 def _not_npz(path: Path) -> DataError:
@@ -188,11 +269,25 @@ def _npz_features(arrays: dict[str, np.ndarray], path: Path) -> FeatureMatrix:
             remedy=f"Give the features as {', '.join(SPARSE)}, or as a matrix x. "
             f"Found: {_found(arrays)}.",
         )
+    values = arrays["x_data"]
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        raise DataError(
+            f"x_data has {values.ndim} axes of {values.dtype}",
+            path=path,
+            remedy="It should have 1 of numbers.",
+        )
+    shape = _integers(arrays["x_shape"], "x_shape", path, axes=1)
+    if len(shape) != 2:
+        raise DataError(
+            f"x_shape has {len(shape)} numbers",
+            path=path,
+            remedy="It should hold the number of nodes and the number of features.",
+        )
     return FeatureMatrix(
         _integers(arrays["x_indptr"], "x_indptr", path, axes=1),
         _integers(arrays["x_indices"], "x_indices", path, axes=1),
-        arrays["x_data"].astype(np.float32),
-        int(arrays["x_shape"][1]),
+        values.astype(np.float32),
+        int(shape[1]),
     )
 
 
@@ -233,7 +328,7 @@ def _feature_table(path: Path) -> tuple[list[str], np.ndarray]:
         names.append(row[0])
         rows.append(numbers)
     if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise DataError(f"node {twice!r} has two rows", path=path, remedy="Keep one of them.")
     return names, np.array(rows, dtype=np.float32)
 
@@ -244,8 +339,8 @@ def _rows(path: Path, *, cells: int | None) -> list[tuple[int, list[str]]]:
     separator = max(",;\t", key=lines[0].count)
     if not any(mark in lines[0] for mark in ",;\t"):
         separator = " "
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    every = csv_rows(lines, separator=separator, path=path, spaced=True)
+    rows = [(line, [cell.strip() for cell in row]) for line, row in every if any(row)]
     if rows and rows[0][1][0].casefold() in HEADINGS:
         rows = rows[1:]
     for line, row in rows:

@@ -1,19 +1,19 @@
-"""Readers of labelled texts: `label text` lines, TSV or JSON lines."""
+"""Readers of labelled texts: `label text` lines, and tables of any kind."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from regard.base.errors import DataError
 from regard.corpora.lines import read_lines
+from regard.corpora.sources import DOCUMENTS, kind_of
+from regard.corpora.tables import LABELLED, RECORDS, read_rows, rows_of
 from regard.settings.recipe import suggestion
 
 EXPECTED = "one label and one text per line"
-TEXT_NAMES, LABEL_NAMES = ("text", "sentence", "review", "question"), ("label", "class", "category")
 
 
 class LabelledText(NamedTuple):
@@ -30,19 +30,29 @@ class LabelledParts(NamedTuple):
     valid: list[LabelledText]
 
 
-def read_labelled(path: Path) -> list[LabelledText]:
-    """Return the labelled texts of a file; its ending names the format (.tsv, .jsonl).
+def read_labelled(path: Path, *, columns: Sequence[str] = ()) -> list[LabelledText]:
+    """Return the labelled texts of a table; in any other file a label begins each line.
 
-    In any other file the label is the first word of each line.
+    `columns` are those of text and label. Without them known names are looked for; in a table
+    of two columns without a header, the one that repeats most is the label.
     """
-    name = path.name.removesuffix(".gz")
-    kind = name.rpartition(".")[2]
-    reader = READERS.get(kind, _read_words)
-    found = reader(path, read_lines(path, expected=EXPECTED))
+    kind = kind_of(path)
+    if kind in DOCUMENTS.values():
+        raise DataError(
+            f"a {kind.upper()} file has no labels", path=path, remedy=f"Give {EXPECTED}."
+        )
+    if kind in RECORDS or columns:
+        wanted = LABELLED.named(columns=columns, path=path)
+        rows = read_rows(path, wanted)
+        found = [(n, LabelledText(_cell(label), _cell(text))) for n, (text, label) in rows]
+    elif kind:
+        found = _read_cells(path, kind)
+    else:
+        found = _read_words(read_lines(path, expected=EXPECTED))
     for number, one in found:
-        if not one.text.strip() or not one.label.strip():
+        if not one.text or not one.label:
             raise DataError(
-                f"there is no {'text' if one.label.strip() else 'label'}",
+                f"there is no {'text' if one.label else 'label'}",
                 path=path,
                 line=number,
                 remedy=f"There should be {EXPECTED}.",
@@ -55,7 +65,12 @@ def read_labelled(path: Path) -> list[LabelledText]:
 Numbered = list[tuple[int, LabelledText]]
 
 
-def _read_words(path: Path, lines: Sequence[str]) -> Numbered:
+def _cell(value: Any) -> str:
+    """Return a cell as text on one line; labels may be numbers."""
+    return "" if value is None else " ".join(str(value).split())
+
+
+def _read_words(lines: Sequence[str]) -> Numbered:
     found = []
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -64,59 +79,38 @@ def _read_words(path: Path, lines: Sequence[str]) -> Numbered:
     return found
 
 
-def _read_tsv(path: Path, lines: Sequence[str]) -> Numbered:
-    rows = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if line.strip()]
-    for number, row in rows:
-        if len(row) != 2:
-            raise DataError(
-                f"there are {len(row)} columns instead of 2",
-                path=path,
-                line=number,
-                remedy="Each line should be a text and a label with a tab between them.",
-            )
-    header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    if sorted(cell in LABEL_NAMES for cell in header) == [False, True]:
-        label = next(place for place, cell in enumerate(header) if cell in LABEL_NAMES)
+def _read_cells(path: Path, kind: str) -> Numbered:
+    """Return the labelled texts of TSV or CSV; a label is found by its name, or as it repeats."""
+    rows = [(n, [_cell(cell) for cell in row]) for n, row in rows_of(path, kind) if any(row)]
+    header = [cell.lower() for cell in rows[0][1]] if rows else []
+    names = [[name for name in names if name in header] for names in LABELLED.names]
+    if all(names):
+        text, label = (header.index(found[0]) for found in names)
         rows = rows[1:]
+    elif len(header) == 2 and names[1]:
+        label = header.index(names[1][0])
+        text, rows = 1 - label, rows[1:]
     else:  # labels repeat more often than texts, and are shorter
+        _require_cells(rows, 2, path, exactly=True)
         cells = [[row[place] for _, row in rows] for place in (0, 1)]
         first, second = ((len(set(column)), sum(map(len, column))) for column in cells)
-        label = 0 if first <= second else 1
-    return [(n, LabelledText(row[label].strip(), row[1 - label].strip())) for n, row in rows]
+        label, text = (0, 1) if first <= second else (1, 0)
+    _require_cells(rows, max(label, text) + 1, path)
+    return [(n, LabelledText(row[label], row[text])) for n, row in rows]
 
 
-def _read_json(path: Path, lines: Sequence[str]) -> Numbered:
-    found = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
+def _require_cells(
+    rows: Sequence[tuple[int, list[str]]], count: int, path: Path, *, exactly: bool = False
+) -> None:
+    for number, row in rows:
+        if len(row) < count or (exactly and len(row) != count):
             raise DataError(
-                "this is not a JSON object", path=path, line=number, remedy="Give one per line."
+                f"there are {len(row)} columns instead of {count}",
+                path=path,
+                line=number,
+                remedy="Each line should hold a text and a label. Where there are more columns, "
+                "choose two, as --columns text,label.",
             )
-        cells = []
-        for names in (LABEL_NAMES, TEXT_NAMES):
-            key = next((name for name in names if name in row), None)
-            if key is None:
-                raise DataError(
-                    f"the object has no {names[0]!r}",
-                    path=path,
-                    line=number,
-                    remedy='Each should be like {"label": "good", "text": "a fine film"}.',
-                )
-            cells.append(str(row[key]))
-        found.append((number, LabelledText(*cells)))
-    return found
-
-
-READERS: dict[str, Callable[[Path, Sequence[str]], Numbered]] = {
-    "tsv": _read_tsv,
-    "jsonl": _read_json,
-}
 
 
 def labels_of(texts: Sequence[LabelledText], *, path: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Readers of text lines, plain or gzip: a whole file, or windows of a file or pipe of any size."""
 
+import csv
 import gzip
 import io
 import os
@@ -9,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from regard.base.budgets import GENEROUS, MEGABYTE, STREAMED, Budget, Meter, open_input
 from regard.base.errors import DataError
 from regard.base.files import Fingerprint
 
@@ -19,6 +22,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MARK = b"\x1f\x8b"
 SENTENCES = "one sentence per line"
+LONGEST_LINE = 16 * MEGABYTE  # of what is translated line by line
+LONGEST_TEXT = 512 * MEGABYTE  # of a corpus: some are a single line
+LINE_BYTES = 50  # that a line takes in memory besides its text
+WINDOW_BYTES = 8 * MEGABYTE
+BLOCK = MEGABYTE
 
 
 def read_lines(path: Path, *, expected: str = SENTENCES) -> list[str]:
@@ -27,7 +35,7 @@ def read_lines(path: Path, *, expected: str = SENTENCES) -> list[str]:
     The file may be compressed with gzip, end its lines with "\\r\\n" and begin with a byte order
     mark. The last line may lack its newline. Errors say that the file should hold `expected`.
     """
-    return _checked(_raw_lines(path, expected), path, expected)
+    return _checked(_raw_lines(path, expected, GENEROUS), path, expected)
 
 
 def stream_lines(path: Path, *, expected: str) -> Iterator[str]:
@@ -35,8 +43,25 @@ def stream_lines(path: Path, *, expected: str) -> Iterator[str]:
 
     An empty file has no lines.
     """
-    for number, line in enumerate(_raw_lines(path, expected), 1):
+    for number, line in enumerate(_raw_lines(path, expected, STREAMED), 1):
         yield decoded_line(line, path, number)
+
+
+def csv_rows(
+    lines: Iterable[str], *, separator: str, path: Path, spaced: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of CSV lines with their line numbers; with `spaced`, spaces may lead cells."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise DataError(
+            f"this is not CSV ({str(error).partition(' - ')[0]})",
+            path=path,
+            line=reader.line_num,
+            remedy="Lines should end in a newline and quotes be closed: save it again as CSV.",
+        ) from None
 
 
 def decode_lines(content: bytes, *, path: Path) -> list[str]:
@@ -64,19 +89,85 @@ def _cleaned(raw_lines: Iterable[bytes]) -> Iterator[bytes]:
         yield line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(start)
 
 
-def _raw_lines(path: Path, expected: str) -> Iterator[bytes]:
+def _raw_lines(path: Path, expected: str, budget: Budget) -> Iterator[bytes]:
     """Yield the lines of a file as bytes."""
     with reading(path, expected=expected), open_text(path) as file:
-        yield from _cleaned(file)
+        yield from _cleaned(_bounded(file, path, budget))
+
+
+def _bounded(file: io.BufferedIOBase, path: Path, budget: Budget) -> Iterator[bytes]:
+    """Yield the lines of a file; refuse one that would fill the memory."""
+    meter, taken = Meter(path, budget), 0
+    for number in count(1):
+        line = file.readline(LONGEST_TEXT + 1)
+        taken += len(line) + LINE_BYTES
+        if len(line) > LONGEST_TEXT:
+            raise long_line(path, number, most=LONGEST_TEXT)
+        if taken > BLOCK or not line:
+            meter.take(bytes=taken)
+            taken = 0
+        if not line:
+            return
+        yield line
+
+
+def long_line(path: Path, number: int, *, most: int) -> DataError:
+    """Return the error for a line that is longer than any line of text."""
+    return DataError(
+        f"the line is longer than {most // MEGABYTE} MB",
+        path=path,
+        line=number,
+        remedy="Is this a text file? It should hold one sentence per line.",
+    )
+
+
+class BoundedGzip(gzip.GzipFile):
+    """A gzip file that is refused when it expands beyond its budget."""
+
+    def __init__(self, file: BinaryIO, *, path: Path):
+        super().__init__(fileobj=file)
+        status = os.fstat(file.fileno())
+        packed = status.st_size if stat.S_ISREG(status.st_mode) else None
+        self._meter = Meter(path, STREAMED, packed=packed)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read some bytes, or all of them."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(BLOCK), b""))
+        found = super().read(size)
+        self._meter.take(bytes=len(found))
+        return found
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Read a line."""
+        left = LONGEST_TEXT + 1 if size is None or size < 0 else size
+        parts: list[bytes] = []
+        while left and not (parts and parts[-1].endswith(b"\n")):
+            parts.append(super().readline(min(left, LONGEST_LINE)))
+            if not parts[-1]:
+                break
+            self._meter.take(bytes=len(parts[-1]))
+            left -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading; decompress it if it is a gzip file."""
-    with path.open("rb") as file:
+    with open_input(path) as file:
         # Opened only once, so that it can be a pipe.
-        compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK
-        yield gzip.GzipFile(fileobj=file) if compressed else file
+        compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK  # type: ignore[attr-defined]
+        yield BoundedGzip(file, path=path) if compressed else file  # type: ignore[misc]
+
+
+def read_whole(path: Path, *, expected: str, budget: Budget = GENEROUS) -> bytes:
+    """Return the content of a file, unpacked; refuse one that would fill the memory."""
+    meter, blocks = Meter(path, budget), []
+    with reading(path, expected=expected), open_text(path) as file:
+        while block := file.read(BLOCK):
+            meter.take(bytes=len(block))
+            blocks.append(block)
+    return b"".join(blocks)
 
 
 @contextmanager
@@ -141,11 +232,6 @@ def _suggestion(path: Path) -> str:
     return "Check the path."
 
 
-LONGEST_LINE = 16 * 2**20
-WINDOW_BYTES = 8 * 2**20
-BLOCK = 2**20
-
-
 class Line(NamedTuple):
     """A line, its number counted from 1, and its line end: "", "\\n" or "\\r\\n"."""
 
@@ -155,7 +241,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Position:
+class LinePosition:
     """A position in a text, with a digest of the text before it."""
 
     lines: int
@@ -192,9 +278,9 @@ class LineStream:
         return window
 
     @property
-    def position(self) -> Position:
+    def position(self) -> LinePosition:
         """How far the reading is."""
-        return Position(self._lines, self._offset, self._digest.value)
+        return LinePosition(self._lines, self._offset, self._digest.value)
 
     @property
     def share(self) -> float | None:
@@ -218,7 +304,7 @@ class LineStream:
         self._file.seek(0)
         self._start()
 
-    def skip(self, position: Position) -> bool:
+    def skip(self, position: LinePosition) -> bool:
         """Read up to an earlier position; return False if the text before it has changed."""
         while self._offset < position.offset:
             with reading(self._path, expected=SENTENCES):
@@ -233,12 +319,7 @@ class LineStream:
     def _line(self, raw: bytes) -> Line:
         self._lines += 1
         if len(raw) > LONGEST_LINE:
-            raise DataError(
-                f"the line is longer than {LONGEST_LINE // 2**20} MB",
-                path=self._path,
-                line=self._lines,
-                remedy="Is this a text file? It should hold one sentence per line.",
-            )
+            raise long_line(self._path, self._lines, most=LONGEST_LINE)
         self._offset += len(raw)
         self._digest.add(raw)
         text = raw.removesuffix(b"\n")

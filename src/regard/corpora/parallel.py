@@ -1,83 +1,21 @@
-"""Readers of sentence pairs (two line files, TSV, documents), and warnings about them."""
+"""Readers of sentence pairs (line files, tables, documents), and warnings about them."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from regard.base.errors import DataError, RegardError, SettingsError
-from regard.corpora.formats.registry import document_pairs, holds_pairs
-from regard.corpora.lines import read_lines
-from regard.scoring.alignment import GoldLinks, parse_gold
-
-Links = tuple[tuple[int, int], ...]
-
-LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-
-
-def format_alignment(links: Iterable[tuple[int, int]]) -> str:
-    """Return links as one line, ordered by source word."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(links))
-
-
-def parse_alignment(text: str, *, path: Path, line: int) -> Links:
-    """Return the links of one line; errors name `path` and `line`."""
-    links = []
-    for item in text.split():
-        found = LINK.fullmatch(item)
-        if found is None:
-            raise DataError(
-                f"{item!r} is not an alignment link",
-                path=path,
-                line=line,
-                remedy="A link is source word, hyphen, target word, counted from 0: 3-4.",
-            )
-        links.append((int(found[1]), int(found[2])))
-    return tuple(links)
-
-
-def check_links(
-    links: Links, *, source_words: int, target_words: int, path: Path, line: int
-) -> None:
-    """Refuse links to words that the sentences do not have."""
-    for source, target in links:
-        for side, word, words in (
-            ("source", source, source_words),
-            ("target", target, target_words),
-        ):
-            if word >= words:
-                raise DataError(
-                    f"the link {source}-{target} points past the {words} words of the {side}",
-                    path=path,
-                    line=line,
-                    remedy="Words are separated by whitespace and counted from 0.",
-                )
-
-
-def read_alignments(path: Path) -> list[Links]:
-    """Return the links of each sentence pair, one line per pair; a line may be empty."""
-    return [
-        parse_alignment(text, path=path, line=number)
-        for number, text in enumerate(read_lines(path), 1)
-    ]
-
-
-def read_gold(path: Path, *, first: int = 0) -> list[GoldLinks]:
-    """Return gold links, one line per pair: `i-j` is sure, `ipj` possible; words from `first`."""
-    gold = []
-    for number, text in enumerate(read_lines(path), 1):
-        try:
-            gold.append(parse_gold(text, first=first))
-        except RegardError as error:
-            raise DataError(
-                str(error).rstrip("."),
-                path=path,
-                line=number,
-                remedy=f"Words are counted from {first}.",
-            ) from error
-    return gold
+from regard.base.errors import DataError, SettingsError
+from regard.corpora.alignments import check_links, read_alignments
+from regard.corpora.formats.document import Languages
+from regard.corpora.formats.registry import document_pairs
+from regard.corpora.lines import SENTENCES, empty_file, stream_lines
+from regard.corpora.sources import DOCUMENTS, KNOWN, LeftOut, kind_of, languages_of
+from regard.corpora.tables import SKIP, Columns, pair_columns, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +35,172 @@ class SentencePair:
 MAX_WORDS = 5_000
 
 
-def read_pairs(paths: Sequence[Path], *, max_words: int = MAX_WORDS) -> list[SentencePair]:
-    """Return the sentence pairs of two line files (source, target) or of one file with both.
-
-    A single file is TMX, PO, XLIFF or JSON lines by its ending, otherwise TSV.
-    """
-    if len(paths) == 1 and holds_pairs(paths[0]):
-        return read_units(paths[0], max_words=max_words)
-    if len(paths) == 1:
-        return read_tsv(paths[0], max_words=max_words)
-    if len(paths) == 2:
-        return read_parallel(paths[0], paths[1], max_words=max_words)
-    raise SettingsError(
-        "sentence pairs come from one file (TSV, TMX, PO, XLIFF or JSONL) or from two line files, "
-        f"source and target; {len(paths)} files were named"
+def read_pairs(
+    paths: Sequence[Path],
+    *,
+    columns: Sequence[str] = (),
+    pair: str | None = None,
+    max_words: int = MAX_WORDS,
+    left_out: LeftOut | None = None,
+) -> list[SentencePair]:
+    """Return the sentence pairs of files, as `iterate_pairs` yields them."""
+    return list(
+        iterate_pairs(paths, columns=columns, pair=pair, max_words=max_words, left_out=left_out)
     )
+
+
+def iterate_pairs(
+    paths: Sequence[Path],
+    *,
+    columns: Sequence[str] = (),
+    pair: str | None = None,
+    max_words: int = MAX_WORDS,
+    left_out: LeftOut | None = None,
+) -> Iterator[SentencePair]:
+    """Yield the pairs of two line files (source, target), or of files that hold both languages.
+
+    A file with both is a table (TSV, CSV, JSONL, Parquet, Arrow) with two `columns`, or a TMX, PO
+    or XLIFF document. Of line files there may be several in each language. `pair`, as "en-de", says
+    which languages are meant. Bad lines are refused, unless `left_out` counts them.
+    """
+    left_out = LeftOut() if left_out is None else left_out
+    if len(paths) == 1 or (paths and all(kind_of(path) for path in paths)):
+        for path in paths:
+            if kind_of(path) in DOCUMENTS.values():
+                yield from _document_pairs(path, pair, max_words, left_out)
+            else:
+                wanted = pair_columns(pair).named(columns=columns, path=path)
+                yield from _table_pairs(path, wanted, max_words, left_out)
+        return
+    if columns:
+        raise DataError(
+            "a file with one sentence per line has no columns",
+            path=paths[0],
+            remedy="Leave out --columns, or name one table.",
+        )
+    for source, target in _line_files(paths, pair):
+        yield from _line_pairs(source, target, max_words, left_out)
+
+
+def _line_files(paths: Sequence[Path], pair: str | None) -> list[tuple[Path, Path]]:
+    """Return source and target files, told apart by their order or by their endings."""
+    endings = [Path(path.name.removesuffix(".gz")).suffix for path in paths]
+    sides = list(dict.fromkeys(endings))
+    if pair is not None and sorted(sides) == sorted(f".{code}" for code in languages_of(pair)):
+        sides = [f".{code}" for code in languages_of(pair)]
+    if len(sides) == 2:
+        source, target = (
+            [path for path, ending in zip(paths, endings, strict=True) if ending == side]
+            for side in sides
+        )
+        if len(source) == len(target):
+            return list(zip(source, target, strict=True))
+    if len(paths) == 2:
+        return [(paths[0], paths[1])]
+    raise SettingsError(
+        f"sentence pairs come from one file ({KNOWN}), from several of them, or from two line "
+        f"files, source and target; {len(paths)} files were named"
+    )
+
+
+def _line_pairs(
+    source: Path, target: Path, max_words: int, left_out: LeftOut
+) -> Iterator[SentencePair]:
+    """Yield the pairs of two line files.
+
+    An empty line counts only if a pair follows, and is refused, because a translation may be
+    missing or the files may be shifted.
+    """
+    files, ends = (source, target), [0, 0]
+    empty: list[tuple[int, int]] = []
+    number = 0
+    streams = (stream_lines(path, expected=SENTENCES) for path in files)
+    for number, sides in enumerate(zip_longest(*streams, fillvalue=""), 1):
+        there = [bool(text.strip()) for text in sides]
+        ends = [number if full else end for full, end in zip(there, ends, strict=True)]
+        if not all(there):
+            empty.append((number, there.index(False)))
+            continue
+        for line, side in empty:
+            remedy = f"Fill it in, or remove this line here and in {files[1 - side]}, {SKIP}."
+            left_out.add(
+                "empty", DataError("the line is empty", path=files[side], line=line, remedy=remedy)
+            )
+        empty = []
+        if all(
+            _short(text, path, number, max_words, left_out)
+            for text, path in zip(sides, files, strict=True)
+        ):
+            yield SentencePair(sides[0], sides[1])
+    for path, end in zip(files, ends, strict=True):
+        if end == 0:
+            raise _without_text(path)
+    if ends[0] != ends[1]:
+        raise DataError(
+            f"has {ends[0]} lines, but {target} has {ends[1]}",
+            path=source,
+            remedy="Each line must be the translation of the same line in the other file "
+            "(empty lines at the end are ignored).",
+        )
+
+
+def _without_text(path: Path) -> DataError:
+    """Return the error for a file without any sentence."""
+    if not path.stat().st_size or not any(True for _ in stream_lines(path, expected=SENTENCES)):
+        return empty_file(path, expected=SENTENCES)
+    return DataError(
+        "the file holds only empty lines", path=path, remedy=f"It should hold {SENTENCES}."
+    )
+
+
+def _table_pairs(
+    path: Path, columns: Columns, max_words: int, left_out: LeftOut
+) -> Iterator[SentencePair]:
+    """Yield the pairs of a table."""
+    kind = kind_of(path)
+    for line, cells in read_rows(path, columns, left_out):
+        sides = [cell if kind in ("", "tsv") else _one_line(cell) for cell in cells]
+        bad = [place for place, side in enumerate(sides) if not side.strip()]
+        if bad:
+            error = DataError(
+                f"{columns.label(bad[0], kind)} is empty",
+                path=path,
+                line=line,
+                remedy=f"Fill it in or remove the line, {SKIP}.",
+            )
+            left_out.add("empty", error)
+        elif all(_short(side, path, line, max_words, left_out) for side in sides):
+            yield SentencePair(sides[0], sides[1])
+
+
+def _one_line(value: Any) -> str:
+    """Return a text without line breaks; what is no text is empty."""
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _document_pairs(
+    path: Path, pair: str | None, max_words: int, left_out: LeftOut
+) -> Iterator[SentencePair]:
+    """Yield the translated units of a TMX, PO or XLIFF file."""
+    languages = Languages(*languages_of(pair)) if pair else Languages()
+    for line, source, target in document_pairs(path, languages=languages):
+        if all(_short(text, path, line, max_words, left_out) for text in (source, target)):
+            yield SentencePair(source, target)
+
+
+def _short(text: str, path: Path, line: int, max_words: int, left_out: LeftOut) -> bool:
+    """Return whether a sentence has at most `max_words` words; refuse or count it otherwise."""
+    # A line of n words has at least 2n - 1 characters, so most lines need not be split.
+    if len(text) < 2 * max_words or (words := len(text.split())) <= max_words:
+        return True
+    error = DataError(
+        f"the line has {words} words, more than the {max_words} allowed",
+        path=path,
+        line=line,
+        remedy=f"Is a line break missing? Split or remove the line, {SKIP}.",
+    )
+    left_out.add(f"more than {max_words:,} words", error)
+    return False
 
 
 def read_parallel(
@@ -119,102 +208,45 @@ def read_parallel(
 ) -> list[SentencePair]:
     """Return the pairs of two files whose lines are translations of each other.
 
-    Lines are not changed. Empty lines at the end of a file are ignored. Elsewhere they are refused,
-    because a translation may be missing or the files may be shifted. `alignment` is a file of word
-    alignments in the Pharaoh format.
+    Lines are not changed. Empty lines at the end of a file are ignored. `alignment` is a file of
+    word alignments in the Pharaoh format.
     """
-    sources = _sentences(source, other=target, max_words=max_words)
-    targets = _sentences(target, other=source, max_words=max_words)
-    if len(sources) != len(targets):
-        raise DataError(
-            f"has {len(sources)} lines, but {target} has {len(targets)}",
-            path=source,
-            remedy="Each line must be the translation of the same line in the other file "
-            "(empty lines at the end are ignored).",
-        )
-    pairs = [SentencePair(*sides) for sides in zip(sources, targets, strict=True)]
+    pairs = list(_line_pairs(source, target, max_words, LeftOut()))
     return pairs if alignment is None else _aligned(pairs, alignment)
 
 
-def read_tsv(
-    path: Path, *, source_column: int = 0, target_column: int = 1, max_words: int = MAX_WORDS
-) -> list[SentencePair]:
-    """Return the pairs of a TSV file, one per line; columns are counted from 0."""
-    needed = max(source_column, target_column) + 1
-    pairs = []
-    for number, line in enumerate(_without_blank_end(read_lines(path), path), 1):
-        columns = line.split("\t")
-        if len(columns) < needed:
-            raise DataError(
-                f"{len(columns)} column{'s' * (len(columns) != 1)} where {needed} are needed",
-                path=path,
-                line=number,
-                remedy="Source and target are separated by a tab. "
-                "For two files with one sentence per line, name both.",
-            )
-        sides = columns[source_column], columns[target_column]
-        for column, text in zip((source_column, target_column), sides, strict=True):
-            if not text.strip():
-                raise DataError(
-                    f"column {column + 1} is empty",
-                    path=path,
-                    line=number,
-                    remedy="Fill it in or remove the line.",
-                )
-            _check_length(text, path=path, line=number, max_words=max_words)
-        pairs.append(SentencePair(*sides))
-    return pairs
+def hold_out(
+    pairs: Sequence[SentencePair], *, sizes: Sequence[int], seed: int
+) -> list[list[SentencePair]]:
+    """Return the pairs that remain, and a part of each size, in the order of the pairs.
 
-
-def read_units(path: Path, *, max_words: int = MAX_WORDS) -> list[SentencePair]:
-    """Return the translated units of a TMX, PO, XLIFF or JSONL file."""
-    pairs = []
-    for line, source, target in document_pairs(path):
-        for text in (source, target):
-            _check_length(text, path=path, line=line, max_words=max_words)
-        pairs.append(SentencePair(source, target))
-    return pairs
-
-
-def _sentences(path: Path, *, other: Path, max_words: int) -> list[str]:
-    """Return the lines of one side; refuse empty or too long ones."""
-    lines = _without_blank_end(read_lines(path), path)
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            raise DataError(
-                "the line is empty",
-                path=path,
-                line=number,
-                remedy=f"Fill it in, or remove this line here and in {other}.",
-            )
-        _check_length(line, path=path, line=number, max_words=max_words)
-    return lines
-
-
-def _without_blank_end(lines: list[str], path: Path) -> list[str]:
-    """Return the lines without empty ones at the end; refuse a file of empty lines only."""
-    end = len(lines)
-    while end > 0 and not lines[end - 1].strip():
-        end -= 1
-    if end == 0:
-        raise DataError(
-            "the file holds only empty lines",
-            path=path,
-            remedy="It should hold one sentence per line.",
-        )
-    return lines[:end]
-
-
-def _check_length(text: str, *, path: Path, line: int, max_words: int) -> None:
-    """Refuse a line with more than `max_words` words."""
-    # A line of n words has at least 2n - 1 characters, so most lines need not be split.
-    if len(text) >= 2 * max_words and (words := len(text.split())) > max_words:
-        raise DataError(
-            f"the line has {words} words, more than the {max_words} allowed",
-            path=path,
-            line=line,
-            remedy="Is a line break missing? Split or remove the line.",
-        )
+    The choice is a function of seed and source sentence. Pairs with the same source stay together,
+    so that no part translates a sentence that another has learned from.
+    """
+    texts = [f"{seed}\t{pair.source}".encode("utf-8", "surrogatepass") for pair in pairs]
+    keys = [blake2b(text, digest_size=8).digest() for text in texts]
+    groups: dict[bytes, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    part_of: dict[int, int] = {}
+    waiting = sorted(groups)
+    for part, size in enumerate(sizes, 1):
+        chosen: list[int] = []
+        rest = []
+        for place, key in enumerate(waiting):
+            if len(chosen) == size:
+                rest += waiting[place:]
+                break
+            fits = len(chosen) + len(groups[key]) <= size
+            (chosen.extend(groups[key]) if fits else rest.append(key))
+        if size and not chosen:  # each sentence occurs more often than that
+            chosen = [row for row in groups[rest[0]] if row not in part_of][:size]
+        part_of |= dict.fromkeys(chosen, part)
+        waiting = rest
+    return [
+        [pair for row, pair in enumerate(pairs) if part_of.get(row, 0) == part]
+        for part in range(len(sizes) + 1)
+    ]
 
 
 def _aligned(pairs: list[SentencePair], path: Path) -> list[SentencePair]:

@@ -11,6 +11,8 @@ from jaxtyping import Int
 from regard.base.errors import DataError, RunError
 from regard.base.files import Fingerprint, whole_file, write_json
 from regard.corpora.lines import stream_lines
+from regard.corpora.sources import kind_of
+from regard.corpora.tables import RECORDS, TEXT, read_rows
 
 CHUNK = 1 << 20  # characters
 EXPECTED = "plain text"
@@ -24,13 +26,18 @@ class TextMeasure:
     digest: str
 
 
-def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
-    """Yield the text of these files, one after the other, in chunks of whole lines."""
+def text_chunks(
+    paths: Sequence[Path], *, columns: Sequence[str] = (), size: int = CHUNK
+) -> Iterator[str]:
+    """Yield the text of these files, one after the other, in chunks of whole lines.
+
+    Of JSON lines, Parquet and Arrow files it is a column; of other tables only with `columns`.
+    """
 
     def lines() -> Iterator[str]:
         for path in paths:
             empty = True
-            for line in stream_lines(path, expected=EXPECTED):
+            for line in _text_lines(path, columns):
                 empty = False
                 yield line
             if empty:
@@ -39,6 +46,16 @@ def text_chunks(paths: Sequence[Path], *, size: int = CHUNK) -> Iterator[str]:
                 )
 
     return line_chunks(lines(), size=size)
+
+
+def _text_lines(path: Path, columns: Sequence[str]) -> Iterator[str]:
+    kind = kind_of(path)
+    if kind not in RECORDS and not columns:
+        yield from stream_lines(path, expected=EXPECTED)
+        return
+    for _, (text,) in read_rows(path, TEXT.named(columns=columns, path=path)):
+        if isinstance(text, str) and text:
+            yield from text.removesuffix("\n").split("\n")
 
 
 def line_chunks(lines: Iterable[str], *, size: int = CHUNK) -> Iterator[str]:

@@ -1,20 +1,31 @@
-"""Time series: a column of a CSV file or the Fibonacci numbers, scaled and cut into windows."""
+"""Time series, scaled and cut into windows; the Fibonacci numbers; seasons and future dates."""
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
 
 from regard.base.errors import DataError
-from regard.corpora.lines import read_lines
 
 FIBONACCI = "fibonacci"
-SEPARATORS = ",;\t"
+# A repetition counts as a season from this autocorrelation of the changes on.
+SEASONAL = 0.3
+# Squares of errors beyond this, in units of the training part's range, would be inexact.
+WIDEST = 1e15
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """A further column that the model reads, scaled as the series is."""
+
+    name: str
+    scaled: Float[np.ndarray, "time"]
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -25,9 +36,22 @@ class Series:
     scaled: Float[np.ndarray, "time"]
     low: float
     high: float
+    inputs: tuple[InputColumn, ...] = ()
+    times: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.scaled)
+
+    @property
+    def read(self) -> Float[np.ndarray, "time *columns"]:
+        """What a model reads: the series, and its further inputs beside it."""
+        if not self.inputs:
+            return self.scaled
+        return np.stack([self.scaled, *(column.scaled for column in self.inputs)], axis=1)
+
+    def in_units(self, scaled: np.ndarray) -> np.ndarray:
+        """Return scaled values in the units of the series."""
+        return self.low + (self.high - self.low) * scaled
 
 
 def fibonacci(terms: int) -> Series:
@@ -45,9 +69,27 @@ def fibonacci(terms: int) -> Series:
 
 
 def scaled_series(
-    values: Float[np.ndarray, "time"], *, name: str, path: Path, reference: int | None = None
+    values: Float[np.ndarray, "time"],
+    *,
+    name: str,
+    path: Path,
+    reference: int | None = None,
+    inputs: Sequence[tuple[str, np.ndarray]] = (),
+    times: np.ndarray | None = None,
 ) -> Series:
     """Return values scaled by the minimum and maximum of the first `reference`, or of all."""
+    low, high = _bounds(values, name=name, path=path, reference=reference)
+    columns = []
+    for other, numbers in inputs:
+        least, most = _bounds(numbers, name=other, path=path, reference=reference)
+        columns.append(InputColumn(other, (numbers - least) / (most - least), least, most))
+    return Series(name, (values - low) / (high - low), low, high, tuple(columns), times)
+
+
+def _bounds(
+    values: Float[np.ndarray, "time"], *, name: str, path: Path, reference: int | None
+) -> tuple[float, float]:
+    """Return the least and the largest of the first values, which must differ."""
     seen = values[:reference]
     low, high = float(seen.min()), float(seen.max())
     if low == high:
@@ -57,15 +99,25 @@ def scaled_series(
             path=path,
             remedy="A constant series cannot be forecast; choose another column.",
         )
-    return Series(name, (values - low) / (high - low), low, high)
+    largest = float(np.abs(values / 2 - low / 2).max() / (high / 2 - low / 2))
+    if not largest < WIDEST or not math.isfinite(high - low):
+        raise DataError(
+            f"column {name!r} goes from {values.min():g} to {values.max():g}, too wide a range for "
+            "a forecast",
+            path=path,
+            remedy="Take logarithms, or remove the values that are out of all proportion.",
+        )
+    return low, high
 
 
 def cut_windows(
-    series: Float[np.ndarray, "time"], *, window: int, horizon: int
-) -> tuple[Float[np.ndarray, "windows window"], Float[np.ndarray, "windows horizon"]]:
-    """Return every window of the series with the values that follow it."""
-    both = sliding_window_view(series, window + horizon)
-    return both[:, :window], both[:, window:]
+    series: Float[np.ndarray, "time *columns"], *, window: int, horizon: int
+) -> tuple[Float[np.ndarray, "windows window *columns"], Float[np.ndarray, "windows horizon"]]:
+    """Return every window of the series with the values that follow it in its first column."""
+    both = sliding_window_view(series, window + horizon, axis=0)  # [windows, *columns, time]
+    if series.ndim == 1:
+        return both[:, :window], both[:, window:]
+    return both[:, :, :window].transpose(0, 2, 1), both[:, 0, window:]
 
 
 def require_length(values: int, *, window: int, horizon: int, windows: int, path: Path) -> None:
@@ -80,80 +132,69 @@ def require_length(values: int, *, window: int, horizon: int, windows: int, path
         )
 
 
-def read_column(path: Path, column: str | None = None) -> tuple[str, Float[np.ndarray, "time"]]:
-    """Return the name and the numbers of a CSV column, separated by comma, semicolon or tab.
+def find_season(values: Float[np.ndarray, "time"]) -> int | None:
+    """Return after how many steps a series repeats itself most clearly; None if it does not.
 
-    Without a header line the columns are named 1, 2, 3 and so on.
+    The changes from step to step are compared, so that a trend is not taken for a season.
     """
-    lines = read_lines(path, expected="a header line and one row of numbers per line")
-    reader = csv.reader(lines, delimiter=_separator(lines[0]))
-    rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
-    if not rows:
-        raise DataError(
-            "the file holds only empty lines", path=path, remedy="It should hold rows of numbers."
-        )
-    first = [cell.strip() for cell in rows[0][1]]
-    headed = any(_number(cell) is None for cell in first)
-    names = first if headed else [str(place + 1) for place in range(len(first))]
-    body = rows[1:] if headed else rows
-    place = _place(names, column, path)
-    if not body:
-        raise DataError(
-            "there is a header line but no row of numbers",
-            path=path,
-            remedy="Give one row of numbers per line.",
-        )
-    numbers = [_cell(row, place, names[place], path=path, line=line) for line, row in body]
-    return names[place], np.array(numbers)
-
-
-def _separator(header: str) -> str:
-    """Return the most frequent separator of the header, by default a comma."""
-    return max(SEPARATORS, key=header.count)
-
-
-def _place(names: Sequence[str], column: str | None, path: Path) -> int:
-    """Return the index of a column."""
-    listed = ", ".join(names)
-    if column is None:
-        if len(names) == 1:
-            return 0
-        raise DataError(
-            f"there are {len(names)} columns: {listed}",
-            path=path,
-            remedy="Name the one to forecast with --column.",
-        )
-    if column not in names:
-        raise DataError(
-            f"there is no column {column!r}",
-            path=path,
-            remedy=f"The columns are: {listed}.",
-        )
-    return names.index(column)
-
-
-def _cell(row: Sequence[str], place: int, name: str, *, path: Path, line: int) -> float:
-    """Return the number in one cell."""
-    if place >= len(row):
-        raise DataError(
-            f"the row has {len(row)} cells, so none in column {name!r}",
-            path=path,
-            line=line,
-            remedy="Complete the row or remove it.",
-        )
-    number = _number(row[place])
-    if number is None or not math.isfinite(number):
-        raise DataError(
-            f"column {name!r} holds {row[place]!r}, which is not a number",
-            path=path,
-            line=line,
-            remedy="Put a number there (with a point for decimals) or remove the row.",
-        )
-    return number
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
+    changes = np.diff(values)
+    longest = len(values) // 3
+    power = float(np.sum((changes - changes.mean()) ** 2)) if len(changes) else 0.0
+    if longest < 2 or power == 0:
         return None
+    centred = changes - changes.mean()
+    size = 2 ** int(np.ceil(np.log2(2 * len(centred))))
+    spectrum = np.fft.rfft(centred, size)
+    similar = np.fft.irfft(spectrum * spectrum.conj(), size)[: 2 * longest] / power
+    # Fewer terms are summed at longer lags, by which a later repetition would look weaker.
+    similar *= len(centred) / (len(centred) - np.arange(len(similar)))
+    enough = max(SEASONAL, 3 / np.sqrt(len(values)))
+
+    def stands_out(lag: int) -> bool:
+        """Return whether the series is like itself at this lag, and unlike before and after."""
+        before, after = similar[min(2, lag - 1) : lag], similar[lag + 1 : 2 * lag]
+        valley = max(before.min(), after.min())
+        peak = similar[lag] >= similar[lag - 1] and similar[lag] > similar[lag + 1]
+        return bool(peak and similar[lag] > enough and similar[lag] - valley > SEASONAL)
+
+    clear = [lag for lag in range(2, longest) if stands_out(lag)]
+    if not clear:
+        return None
+    best = max(similar[lag] for lag in clear)
+    return next(lag for lag in clear if similar[lag] >= 0.9 * best)
+
+
+def seasonal_forecast(
+    values: Float[np.ndarray, "time"],
+    places: Int[np.ndarray, "places"],
+    *,
+    season: int,
+    horizon: int,
+) -> Float[np.ndarray, "places horizon"]:
+    """Return for each place the values one season earlier, or the last one where none is known."""
+    found = np.empty((len(places), horizon))
+    for row, place in enumerate(places.tolist()):
+        for ahead in range(horizon):
+            back = place + ahead - season * (ahead // season + 1)
+            found[row, ahead] = values[back if back >= 0 else place - 1]
+    return found
+
+
+def future_times(times: np.ndarray, count: int) -> np.ndarray:
+    """Return the times that follow: months later, weekdays alone, or at the usual distance."""
+    days, months = times.astype("datetime64[D]"), times.astype("datetime64[M]")
+    steps = np.diff(months).astype(int)
+    ahead = np.arange(1, count + 1)
+    distance = np.median(np.diff(times)) if len(times) > 1 else np.timedelta64(1, "D")
+    following: np.ndarray = times[-1] + ahead * distance
+    if len(steps) and steps[0] >= 1 and (steps == steps[0]).all():
+        within = times - months.astype(times.dtype)
+        if len({*within.tolist()}) == 1:
+            following = (months[-1] + ahead * steps[0]).astype(times.dtype) + within[-1]
+        else:  # the last day of a month, be it the 28th or the 31st
+            first_days = (months[-1] + ahead * steps[0] + 1).astype("datetime64[D]")
+            following = (first_days - np.timedelta64(1, "D")).astype(times.dtype)
+    elif distance == np.timedelta64(1, "D") and len(days) > 7 and np.is_busday(days).all():
+        clock = times[-1] - days[-1].astype(times.dtype)
+        following = np.busday_offset(days[-1], ahead, roll="forward").astype(times.dtype) + clock
+    return following

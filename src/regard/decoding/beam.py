@@ -141,7 +141,7 @@ def beam_search(
     alive = torch.arange(len(source))
     totals = torch.zeros(len(source), options.groups)  # [sentences alive, live prefixes of each]
     covered = torch.zeros(len(tokens), mask.shape[1]) if options.coverage else None
-    while len(alive):
+    for _ in range(int(rules.limits.max())):  # at its limit every hypothesis ends
         width = totals.shape[1]
         step = model.step(tokens, state, with_weights=with_weights or covered is not None)
         pointers.add_weights(step.weights)

@@ -44,7 +44,7 @@ def follow_paths(
     numbers = torch.arange(count)  # which path each row is
     live = torch.ones(count, dtype=torch.bool)
     tokens = torch.full((count,), BEGIN)
-    while True:
+    for _ in range(int(rules.limits.max())):  # at its limit every path ends
         step = model.step(tokens, state, with_weights=with_weights)
         pointers.add_weights(step.weights)
         values = rules.log_probabilities(step.logits, written)

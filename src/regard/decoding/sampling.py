@@ -20,7 +20,7 @@ from regard.decoding.rules import (
     penalise_repetition,
     with_temperature,
 )
-from regard.decoding.search import LengthPenalty
+from regard.decoding.search import LengthPenalty, require_numbers
 
 State = TypeVar("State")
 
@@ -204,6 +204,7 @@ def continuation(
             first, state = texts.shape[1] - max(1, context // 2), None
         fresh = texts[:, first:] if state is None else texts[:, -1:]
         step = model.read(fresh, model.start(len(alive)) if state is None else state)
+        require_numbers(step.logits)
         uniforms = [generators[sample].random() for sample in alive]
         chosen = choice(
             step.logits, before=texts, uniforms=torch.tensor(uniforms, dtype=torch.float64)

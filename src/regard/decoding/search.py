@@ -8,10 +8,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regard.base.errors import NonFiniteError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
 
 IMPOSSIBLE = float("-inf")
+
+
+def require_numbers(scores: Float[Tensor, "*shape"]) -> None:
+    """Refuse scores of which one is NaN: no comparison with it is ever true."""
+    if bool(scores.isnan().any()):
+        raise NonFiniteError(
+            "the scores of the model are not numbers (NaN). Its weights are damaged, or its "
+            "training has diverged: train it again with a lower training.learning_rate."
+        )
 
 
 def next_log_probabilities(
@@ -22,6 +32,7 @@ def next_log_probabilities(
     The end mark keeps the probability that the model gives it, so that a forced end is not free.
     """
     log_probabilities = torch.log_softmax(logits.float(), dim=-1)
+    require_numbers(log_probabilities[:, PAD])  # one NaN makes a row of them
     log_probabilities[:, PAD] = IMPOSSIBLE
     log_probabilities[:, BEGIN] = IMPOSSIBLE
     if bool(end_only.any()):

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_check
 from regard.base.errors import RunError
 from regard.base.files import write_json
 from regard.corpora.formats.document import Document, Segment
-from regard.corpora.lines import Line, LineStream, Position
+from regard.corpora.lines import Line, LinePosition, LineStream
 from regard.documents import segments as segmenting
 from regard.runs.display import Watcher
 
@@ -65,7 +65,7 @@ class PartFiles:
         part = self.parts[0]
         return part.with_name(f"{part.name}.json")
 
-    def resume(self) -> Position | None:
+    def resume(self) -> LinePosition | None:
         """Return how far an earlier work with the same terms came; None if there is none."""
         record = self._record()
         if record is None or record["terms"] != self._terms:
@@ -75,7 +75,7 @@ class PartFiles:
                 return None
             file.truncate(size)
             file.seek(size)
-        return Position(**record["position"])
+        return LinePosition(**record["position"])
 
     @property
     def begun(self) -> bool:
@@ -94,7 +94,7 @@ class PartFiles:
         for file, text in zip(self._files, texts, strict=True):
             file.write(text.encode("utf-8"))
 
-    def commit(self, position: Position) -> None:
+    def commit(self, position: LinePosition) -> None:
         """Put on record that everything up to this position of the input is done."""
         for file in self._files:
             file.flush()
@@ -157,7 +157,7 @@ class Sink(Protocol):
         """Take the lines of a window, one text for each output."""
         ...
 
-    def commit(self, position: Position) -> None:
+    def commit(self, position: LinePosition) -> None:
         """Hear that everything up to this position of the input has been written."""
         ...
 
@@ -317,5 +317,5 @@ class StandardOutput:
         if self._files is not None:
             self._files.write(texts[1:])
 
-    def commit(self, position: Position) -> None:
+    def commit(self, position: LinePosition) -> None:
         """Do nothing: what was printed cannot be taken back."""

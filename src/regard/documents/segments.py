@@ -7,20 +7,37 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from regard.base.errors import DataError
 from regard.base.files import fingerprint
-from regard.corpora.formats.document import Document, Segment
+from regard.corpora.formats.document import Segment
 from regard.corpora.formats.inline import AlignedWord, place_tags
+from regard.corpora.formats.placeholders import copied, translatable, without_placeholders
 from regard.decoding.constraints.phrases import ImpossibleConstraintsError
 from regard.runs.run import RECIPE, Run
 from regard.scoring.alignment import Links, format_links
 from regard.tasks.translation.model import LoadedTranslator, SentenceTooLongError
 from regard.tasks.translation.results import Translation
-from regard.text.sentences import Sentence, join_sentences, split_sentences
+from regard.text.sentences import SplitSentence, join_sentences, split_sentences
 
 Kept = TypeVar("Kept")
+
+
+@runtime_checkable
+class AnyDocument(Protocol):
+    """A document of any format: its texts, and the file that translations make of it."""
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The texts to translate."""
+        ...
+
+    def filled(self, translations: Sequence[str], /) -> str | bytes:
+        """Return the file with these translations."""
+        ...
+
+
 Translate: TypeAlias = Callable[[Sequence[str]], Iterable[tuple[int, Translation]]]
 
 # Errors about one of the sentences; their `index` says which.
@@ -120,27 +137,27 @@ class Splitting:
     beyond: int | None = LONG_LINE
     language: str = ""
 
-    def sentences(self, segment: Segment) -> list[Sentence]:
+    def sentences(self, segment: Segment) -> list[SplitSentence]:
         """Return the sentences of a segment; its outer white space is never translated."""
         text = segment.text
         if self.beyond is not None and len(text) > self.beyond:
             return split_sentences(text, language=self.language, hard_breaks=segment.hard_breaks)
-        lines = split_lines(text) if segment.hard_breaks else [Sentence(text, "")]
+        lines = split_lines(text) if segment.hard_breaks else [SplitSentence(text, "")]
         return [part for line in lines for part in _stripped(line)]
 
 
-def split_lines(text: str) -> list[Sentence]:
+def split_lines(text: str) -> list[SplitSentence]:
     """Return the lines of a text as sentences, with the white space between them."""
     parts = LINE_BREAK.split(text)
     gaps = [*LINE_BREAK.findall(text), ""]
-    return [Sentence(*both) for both in zip(parts, gaps, strict=True)]
+    return [SplitSentence(*both) for both in zip(parts, gaps, strict=True)]
 
 
-def _stripped(part: Sentence) -> list[Sentence]:
+def _stripped(part: SplitSentence) -> list[SplitSentence]:
     text = part.text.strip()
     lead = len(part.text) - len(part.text.lstrip())
-    before = [Sentence("", part.text[:lead])] if lead else []
-    return [*before, Sentence(text, part.text[lead + len(text) :] + part.gap)]
+    before = [SplitSentence("", part.text[:lead])] if lead else []
+    return [*before, SplitSentence(text, part.text[lead + len(text) :] + part.gap)]
 
 
 def translate_segments(
@@ -150,14 +167,62 @@ def translate_segments(
     *,
     done: Callable[[float], None] = lambda share: None,
 ) -> list[str]:
-    """Return the translated segments, written as their formats want them."""
+    """Return the translated segments, written as their formats want them.
+
+    Those in which the model has not copied the placeholders are translated again without them.
+    """
+    written: dict[int, str] = {}
+    wanted = []
+    for place, segment in enumerate(segments):
+        if segment.protected and not translatable(segment):
+            written[place] = copied_segment(segment)
+        else:
+            wanted.append(place)
+    found = _translated([segments[place] for place in wanted], wanted, sentences, splitting, done)
+    again = []
+    for place, (target, text) in zip(wanted, found, strict=True):
+        written[place] = text
+        if segments[place].protected and not copied(segments[place], target):
+            again.append(place)
+    without = [without_placeholders(segments[place]) for place in again]
+    for place, (_, text) in zip(
+        again, _translated(without, again, sentences, splitting), strict=True
+    ):
+        written[place] = text
+    return [written[place] for place in range(len(segments))]
+
+
+def copied_segment(segment: Segment) -> str:
+    """Return a segment as it is, written as its format wants it."""
+    if segment.raw is not None:
+        return segment.raw
+    parts = [SplitSentence(segment.text, "")]
+    return _written(segment, parts, [LinkedText(segment.text, None)])
+
+
+def _translated(
+    segments: Sequence[Segment],
+    places: Sequence[int],
+    sentences: SentenceCache[LinkedText],
+    splitting: Splitting,
+    done: Callable[[float], None] = lambda share: None,
+) -> list[tuple[str, str]]:
+    """Return each translation as plain text and as written; errors name the place of a segment."""
+    if not segments:
+        return []
     split = SplitSegments.of(segments, splitting)
     try:
         found = sentences(split.sentences, done=done)
     except SENTENCE_ERRORS as error:
-        error.index = split.segment_of(error.index)
+        error.index = places[split.segment_of(error.index)]
         raise
-    return split.written(found)
+    return list(zip(split.targets(found), split.written(found), strict=True))
+
+
+def translate_lines(given: Sequence[str], translate: Translate, splitting: Splitting) -> list[str]:
+    """Return the translation of each line."""
+    found = [Segment(line.strip(), line=number) for number, line in enumerate(given, 1)]
+    return translate_segments(found, SentenceCache(translate, linked), splitting)
 
 
 @dataclass(frozen=True)
@@ -165,7 +230,7 @@ class SplitSegments:
     """Segments as their sentences, which may be translated in any way and put back."""
 
     segments: Sequence[Segment]
-    parts: list[list[Sentence]]
+    parts: list[list[SplitSentence]]
 
     @classmethod
     def of(cls, segments: Sequence[Segment], splitting: Splitting) -> SplitSegments:
@@ -190,9 +255,26 @@ class SplitSegments:
             for segment, parts in zip(self.segments, self.parts, strict=True)
         ]
 
+    def targets(self, translations: Sequence[LinkedText]) -> list[str]:
+        """Return the plain texts of the same segments."""
+        found = iter(translations)
+        return [
+            _joined(parts, [next(found) if s.text else LinkedText("", ()) for s in parts])
+            for parts in self.parts
+        ]
 
-def _written(segment: Segment, parts: Sequence[Sentence], found: Sequence[LinkedText]) -> str:
-    target = join_sentences(parts, [each.text for each in found])
+
+def _joined(parts: Sequence[SplitSentence], found: Sequence[LinkedText]) -> str:
+    if len(parts) == 1:
+        return found[0].text + parts[0].gap
+    return join_sentences(parts, [each.text for each in found])
+
+
+def _written(segment: Segment, parts: Sequence[SplitSentence], found: Sequence[LinkedText]) -> str:
+    same = all(one_line(s.text) == each.text for s, each in zip(parts, found, strict=True))
+    if segment.raw is not None and same:
+        return segment.raw
+    target = _joined(parts, found)
     if not segment.tags:
         return segment.arrange(segment.write(target))
     words = _aligned(parts, found, target)
@@ -202,7 +284,7 @@ def _written(segment: Segment, parts: Sequence[Sentence], found: Sequence[Linked
 
 
 def _aligned(
-    parts: Sequence[Sentence], found: Sequence[LinkedText], target: str
+    parts: Sequence[SplitSentence], found: Sequence[LinkedText], target: str
 ) -> list[AlignedWord]:
     """Return the words of the whole target with the characters of the source they stand for."""
     words: list[AlignedWord] = []
@@ -239,13 +321,13 @@ BLOCK = 2**20
 
 
 def translate_document(
-    document: Document,
+    document: AnyDocument,
     translate: Translate,
     *,
     path: Path,
     splitting: Splitting,
     done: Callable[[float], None] = lambda share: None,
-) -> str:
+) -> str | bytes:
     """Return a document with all its segments translated; everything else stays as it is."""
     segments = document.segments
     try:
@@ -258,9 +340,9 @@ def translate_document(
     return document.filled(written)
 
 
-def needs_alignment(document: Document, model: LoadedTranslator) -> bool:
-    """Return whether tags have to be put around words, by a model that can tell which."""
-    return model.attends and any(segment.tags for segment in document.segments)
+def needs_alignment(document: AnyDocument, model: LoadedTranslator) -> bool:
+    """Return whether tags or placeholders are to be placed, by a model that can tell where."""
+    return model.attends and any(s.tags or s.protected for s in document.segments)
 
 
 def run_fingerprint(folder: Path) -> str:

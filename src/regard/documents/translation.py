@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -15,7 +15,7 @@ from regard.base.files import write_file
 from regard.corpora import lines
 from regard.corpora.formats.document import ColumnReader, Languages
 from regard.corpora.formats.json_lines import FieldReader
-from regard.corpora.formats.registry import LINE_FORMATS, format_of, read_document
+from regard.corpora.formats.registry import LINE_FORMATS, PACKAGES, format_of, read_document
 from regard.documents import files, segments
 from regard.documents.files import StandardOutput, Write
 from regard.documents.segments import alignment_line, shown_lines
@@ -25,10 +25,12 @@ from regard.runs.display import Display, SilentDisplay, display_of
 from regard.tasks.translation.constraints import TranslationConstraints
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
+from regard.text.tokenizers import UnknownCount
 
 STANDARD_INPUT = Path("standard input")
-NO_LANGUAGES = Languages("", "")
+NO_LANGUAGES = Languages()
 Split = Literal["never", "long", "always"]
+SHORT_FILE = 8_000  # bytes: a hundred sentences, as quick to translate as engines to measure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,8 @@ class FileOptions:
     split: Split | None = None
     languages: Languages = NO_LANGUAGES
     window: int | None = None
+    fuzzy: bool = True
+    """Whether new translations of a PO file are marked for a person to check."""
 
     @property
     def path(self) -> Path:
@@ -77,6 +81,12 @@ class FileOptions:
             named = "jsonl"
         return format_of(self.source, named=named)
 
+    @property
+    def short(self) -> bool:
+        """Whether the input is a file that is translated sooner than engines are measured."""
+        source = self.source
+        return source is not None and source.is_file() and source.stat().st_size <= SHORT_FILE
+
     def splitting(self) -> segments.Splitting:
         """Return when texts are split; documents always are, lines only if they are long."""
         split = self.split or ("long" if self.kind in LINE_FORMATS else "always")
@@ -85,6 +95,8 @@ class FileOptions:
 
     def check(self) -> None:
         """Refuse outputs that cannot be written, before any time is spent."""
+        if self.output is None and self.kind in PACKAGES:
+            raise SettingsError(f"A {self.kind} file is not printed: give --output FILE.")
         for path in (self.output, self.align):
             if path is None:
                 continue
@@ -104,6 +116,8 @@ class PreparedTranslator:
     run: Path
     translator: LoadedTranslator
     options: SearchOptions
+    unknown: UnknownCount
+    """What the vocabulary did not know of the sentences so far."""
 
     @property
     def n_best(self) -> int:
@@ -114,15 +128,17 @@ class PreparedTranslator:
         """Return the function that translates sentences."""
         asked = self.options.constraints
 
-        def translate(texts: Sequence[str]) -> Iterable[tuple[int, Translation]]:
-            return self.translator.stream(
+        def translate(texts: Sequence[str]) -> Iterator[tuple[int, Translation]]:
+            for found in self.translator.stream(
                 texts,
                 n_best=self.n_best,
                 attention=attention,
                 scores=scores or self.n_best > 1,
                 constraints=[asked.for_sentence(text) for text in texts] if asked else None,
                 **self.options.changes,
-            )
+            ):
+                self.unknown.add(found[1].unknown)
+                yield found
 
         return translate
 
@@ -169,7 +185,7 @@ def prepare_translator(
         quantization=options.quantization,
         report=report,
     )
-    return PreparedTranslator(run, model, replace(options, changes=changes))
+    return PreparedTranslator(run, model, replace(options, changes=changes), model.unknown_count())
 
 
 def translate_input(
@@ -197,26 +213,45 @@ def translate_input(
         _translate_lines(model, options, write, display)
     else:
         _translate_document(model, options, write, display)
+    if model.unknown.parts:
+        display.note(str(model.unknown))
 
 
 def translate_text(
     model: PreparedTranslator, given: Sequence[str], options: FileOptions, *, write: Write
 ) -> None:
-    """Translate lines that fit into memory, and write them."""
+    """Translate lines that fit into memory, and write them.
+
+    A line is translated sentence by sentence, for a model that has seen single sentences drops
+    those after the first. Where sentences are shown one by one, or where something is demanded of
+    them, a line is one sentence.
+    """
     require_alignable(model, options)
-    found = model.texts(
+    if options.align is None and not options.json and model.n_best == 1:
+        splitting = options.splitting()
+        if options.split is None and not model.options.constraints:
+            splitting = segments.Splitting(0, splitting.language)
+        found = segments.translate_lines(given, model.stream(attention=False), splitting)
+        _put("".join(f"{line}\n" for line in found), options, write)
+        return
+    each = model.texts(
         given, attention=options.align is not None or options.json, scores=options.json
     )
     if options.align is not None:
-        write_file(options.align, "".join(f"{alignment_line(one)}\n" for one in found))
+        write_file(options.align, "".join(f"{alignment_line(one)}\n" for one in each))
     if options.json:
-        records = [one.to_dict() for one in found]
+        records = [one.to_dict() for one in each]
         written = json.dumps(records, ensure_ascii=False, indent=1) + "\n"
     else:
-        written = "".join(f"{shown_lines(one, model.n_best)}\n" for one in found)
+        written = "".join(f"{shown_lines(one, model.n_best)}\n" for one in each)
+    _put(written, options, write)
+
+
+def _put(written: str | bytes, options: FileOptions, write: Write) -> None:
+    """Write what was translated to the output file, or a text to standard output."""
     if options.output is not None:
         write_file(options.output, written)
-    else:
+    elif isinstance(written, str):
         write(written)
 
 
@@ -323,15 +358,12 @@ def _translate_document(
     model: PreparedTranslator, options: FileOptions, write: Write, display: Display
 ) -> None:
     if options.source is not None:
-        with (
-            lines.reading(options.source, expected=lines.SENTENCES),
-            lines.open_text(options.source) as file,
-        ):
-            content = file.read()
+        content = lines.read_whole(options.source, expected=lines.SENTENCES)
     else:
         content = sys.stdin.buffer.read()
-    document = read_document(
-        content, path=options.path, kind=options.kind, languages=options.languages
+    facts: dict[str, Any] = {"kind": options.kind, "languages": options.languages}
+    document: segments.AnyDocument = read_document(
+        content, path=options.path, fuzzy=options.fuzzy, **facts
     )
     with display.translating() as watcher:
         count = len(document.segments)
@@ -342,10 +374,7 @@ def _translate_document(
             splitting=options.splitting(),
             done=lambda share: watcher.moved(int(share * count), share),
         )
-    if options.output is not None:
-        write_file(options.output, written)
-    else:
-        write(written)
+    _put(written, options, write)
 
 
 def translate_file(
@@ -357,14 +386,14 @@ def translate_file(
     progress: bool | Display = True,
     **options: Any,
 ) -> Path:
-    """Translate a file of any size and format, and return the path of the output.
+    """Translate a file of any size and format; stopped, the same call goes on where it was.
 
-    Stopped in the middle, the same call goes on where it was. The options are the fields of
-    `FileOptions`, as `column="2"` of a TSV file or `split="never"`; `search` changes how
-    translations are searched for.
+    The options are the fields of `FileOptions`, as `column="2"`; `search` is how to search.
     """
     files_options = FileOptions(source=Path(source), output=Path(output), **options)
     files_options.check()
-    model = prepare_translator(Path(run), search or SearchOptions())
+    model = prepare_translator(
+        Path(run), search or SearchOptions(), measure=not files_options.short
+    )
     translate_input(model, files_options, write=lambda text: None, display=display_of(progress))
     return Path(output)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
-from regard.compute.processes import CAN_FORK, available_cores
+from regard.compute.device import available_cores
+from regard.compute.processes import CAN_FORK
 from regard.engines import preparation
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, lacking, patience_key
 from regard.engines.engine import Engine
@@ -141,6 +142,15 @@ def _harmless_quantization(translator: TranslatorParts, run: Path | None) -> Qua
     return "int8" if same else None
 
 
+def _are_speeds(found: Any, names: list[str]) -> bool:
+    """Return whether a file of the run holds the speeds of these engines."""
+    return (
+        isinstance(found, dict)
+        and list(found) == names
+        and all(isinstance(speed, int | float) and speed > 0 for speed in found.values())
+    )
+
+
 class _Candidates:
     """The engines that can do the search: CTranslate2 in several thread layouts, and torch."""
 
@@ -170,8 +180,8 @@ class _Candidates:
     def fastest(self, run: Path | None, report: Report) -> Engine:
         """Return the engine that was the fastest before, or measure all and remember."""
         key, names = self._key(), [*self.layouts, *(["torch"] if self.with_torch else [])]
-        speeds = preparation.remembered(run, CHOICES).get(key)
-        if not isinstance(speeds, dict) or list(speeds) != names:
+        speeds: Any = preparation.remembered(run, CHOICES).get(key)
+        if not _are_speeds(speeds, names):
             speeds = self._measure()
             preparation.remember(run, CHOICES, key, speeds)
         best = max(speeds, key=lambda name: speeds[name])

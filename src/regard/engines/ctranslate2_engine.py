@@ -18,6 +18,7 @@ import torch
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.special_tokens import BEGIN, END, PAD
+from regard.batching.batch import sorted_batches
 from regard.compute.device import has_idle_avx512
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.engine import attention_over
@@ -137,12 +138,16 @@ class CTranslate2Engine:
             for row, hypotheses in enumerate(found)
             if len(hypotheses) < n_best or any(len(h.tokens) >= limits[row] for h in hypotheses)
         ]
-        if unsure:  # they reached a limit, at which the reference ends a sentence properly
+        # They reached a limit, at which the reference ends a sentence properly.
+        lengths_of = [(len(sources[row]) + 1, 0) for row in unsure]
+        budget = self.reference.batch_tokens
+        for places in sorted_batches(lengths_of, token_budget=budget):
+            rows = [unsure[place] for place in places]
             with self._reference_lock:
                 better = self.reference.search(
-                    [sources[row] for row in unsure], settings, n_best=n_best
+                    [sources[row] for row in rows], settings, n_best=n_best
                 )
-            for row, hypotheses in zip(unsure, better, strict=True):
+            for row, hypotheses in zip(rows, better, strict=True):
                 found[row] = hypotheses
         return self._with_attention(sources, found) if attention else found
 

@@ -2,21 +2,25 @@
 
 import json
 import math
+import random
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
+import torch
 from pydantic import Field, TypeAdapter, ValidationError
 
 from regard.base.errors import SettingsError
-from regard.base.files import Fingerprint, write_json
+from regard.base.files import Fingerprint, locked, write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
-from regard.compute.processes import available_cores
+from regard.compute.device import available_cores
 from regard.engines import ctranslate2_engine
 from regard.engines.torch_engine import TorchEngine
 from regard.exchange import ctranslate2
@@ -71,7 +75,7 @@ def converted(
     run: Path | None,
     quantization: ctranslate2.Quantization | None = None,
 ) -> Iterator[Path]:
-    """Yield the folder of the conversion, which is made if it is missing or of other weights.
+    """Yield the folder of the conversion, made anew if it is missing, damaged or of other weights.
 
     If it cannot be kept, because there is no run or no permission to write to it, the folder is
     temporary and is deleted after the block.
@@ -79,10 +83,13 @@ def converted(
     record = {"fingerprint": fingerprint(translator), "ctranslate2": version("ctranslate2")}
     if run is not None:
         folder = engine_folder(run, quantization)
-        known = ctranslate2.read_export_record(folder)
-        if any(known.get(name) != value for name, value in record.items()):
+        if not _is_current(folder, record):
             try:
-                _write(folder, translator, quantization, record)
+                folder.parent.mkdir(exist_ok=True)
+                with locked(folder.parent, wait=True):  # another process may be at it too
+                    if not _is_current(folder, record):
+                        shutil.rmtree(folder, ignore_errors=True)
+                        _write(folder, translator, quantization, record)
             except OSError:  # a folder that is read only, a disk that is full
                 run = None
         if run is not None:
@@ -90,6 +97,13 @@ def converted(
             return
     with tempfile.TemporaryDirectory(prefix="regard-") as place:
         yield _write(Path(place) / "ctranslate2", translator, quantization, record)
+
+
+def _is_current(folder: Path, record: dict[str, str]) -> bool:
+    """Return whether a conversion is of these weights, by this version, and not damaged."""
+    known = ctranslate2.read_export_record(folder)
+    same = all(known.get(name) == value for name, value in record.items())
+    return same and ctranslate2.export_is_whole(folder)
 
 
 def _write(
@@ -157,7 +171,10 @@ TRIED = (0, 1, 2, 3, 5, 10, 20)  # finished hypotheses beyond the beam size
 MAX_DIFFERENT = 0.01  # largest accepted share of outputs that differ from the reference
 SIGNIFICANCE = 0.05  # of the test that the share is smaller
 MEASURED_SENTENCES = 1_000  # of these, 4 may differ
-LONGEST = 5_000  # tokens of a measured sentence; translators refuse longer ones
+LONGEST = 500  # tokens of a measured sentence
+SECONDS = 60.0  # that a measurement may take
+PROBED = 32  # sentences that show whether outputs end by themselves
+MOST_UNFINISHED = 0.5
 
 
 @dataclass(frozen=True)
@@ -172,13 +189,17 @@ class Patience:
 
 
 def prepare_patience(
-    translator: TranslatorParts, run: Path, texts: Sequence[str]
+    translator: TranslatorParts,
+    run: Path,
+    texts: Sequence[str],
+    *,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Patience | None:
     """Return the patience that CTranslate2 needs with this model, measured if it is not known.
 
-    It is None if CTranslate2 cannot do the recipe's search, if the search is greedy, or if there
-    are too few texts. The texts should not be those of the training, on which the model is too
-    confident.
+    It is None if CTranslate2 cannot do the recipe's search, if the search is greedy, if there are
+    too few texts, or if it cannot be measured in a short time; `say` is told of the last. The texts
+    should not be those of the training, on which the model is too confident.
     """
     settings = translator.recipe.decoding
     if (
@@ -194,18 +215,39 @@ def prepare_patience(
     sources = [ids for ids in encoded if 0 < len(ids) <= LONGEST]
     if not agreement_is_shown(0, len(sources)):
         return None
-    return measure_patience(translator, run, sources, cores=available_cores())
+    if unfinished_share(TorchEngine(translator.model), sources, settings) > MOST_UNFINISHED:
+        say(
+            "Most outputs run to their length limit, as those of a model that has hardly learned: "
+            "the fast engine is not tuned to this model."
+        )
+        return None
+    found = measure_patience(translator, run, sources, cores=available_cores())
+    if found is None:
+        say(f"The fast engine is not tuned to this model: that takes over {SECONDS} seconds.")
+    return found
+
+
+def unfinished_share(
+    engine: TorchEngine, sources: Sequence[Sequence[int]], settings: DecodingSettings
+) -> float:
+    """Return the share of a few greedy outputs that only their length limit ends."""
+    few = sources[:: -(-len(sources) // PROBED)]
+    limits = engine.limits(torch.tensor([len(source) + 1 for source in few]), settings)
+    found = engine.search(few, settings.model_copy(update={"beam": 1}))
+    written = torch.tensor([len(some[0].tokens) + 1 for some in found])
+    return float((written >= limits).double().mean())
 
 
 def measure_patience(
     translator: TranslatorParts, run: Path, sources: Sequence[Sequence[int]], *, cores: int
-) -> Patience:
+) -> Patience | None:
     """Return the least patience that gives the reference's outputs, and store it in the run."""
     with converted(translator, run=run) as folder:
         engine = converted_engine(translator, folder, threads=ctranslate2_engine.Threads(cores, 1))
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
-    remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))
+    if found is not None:
+        remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))
     return found
 
 
@@ -213,16 +255,25 @@ def least_patience(
     engine: ctranslate2_engine.CTranslate2Engine,
     sources: Sequence[Sequence[int]],
     settings: DecodingSettings,
-) -> Patience:
+    *,
+    seconds: float = SECONDS,
+) -> Patience | None:
     """Return the least patience that suffices, or the greatest that is tried.
 
-    More patience never changes an output that equals the reference's.
+    More patience never changes an output that equals the reference's. The reference searches as
+    many sentences as it can in half of the time; it is None if these are too few.
     """
-    wanted: dict[int, tuple[int, ...]] = {}
+    began, wanted = time.monotonic(), dict[int, tuple[int, ...]]()
     lengths = [(len(source) + 1, 0) for source in sources]
-    for rows in sorted_batches(lengths, token_budget=engine.reference.batch_tokens):
+    batches = list(sorted_batches(lengths, token_budget=engine.reference.batch_tokens))
+    random.Random(1).shuffle(batches)  # any beginning of them has sentences of all lengths
+    for rows in batches:
+        if time.monotonic() - began > seconds / 2:
+            break
         best = engine.reference.search([sources[row] for row in rows], settings)
         wanted |= {row: some[0].tokens for row, some in zip(rows, best, strict=True)}
+    if len(wanted) < len(sources) and not agreement_is_shown(0, len(wanted)):
+        return None
     different = list(wanted)
     for extra in TRIED:
         engine.patience[ctranslate2_engine.patience_key(settings)] = extra
@@ -230,9 +281,11 @@ def least_patience(
         different = [
             row for row, some in zip(different, found, strict=True) if some[0].tokens != wanted[row]
         ]
-        if agreement_is_shown(len(different), len(sources)):
+        if agreement_is_shown(len(different), len(wanted)):
             break
-    return Patience(extra, 1 - len(different) / len(sources), len(sources))
+        if time.monotonic() - began > seconds:
+            return None
+    return Patience(extra, 1 - len(different) / len(wanted), len(wanted))
 
 
 def agreement_is_shown(different: int, sentences: int) -> bool:

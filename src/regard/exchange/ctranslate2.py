@@ -10,20 +10,21 @@ import numpy as np
 import sentencepiece
 import torch
 from ctranslate2.specs import common_spec, transformer_spec
-from torch import nn
 
-from regard.attention.multihead import MultiHeadAttention
-from regard.attention.positions import RelativePositions
 from regard.base.errors import RunError, SettingsError
-from regard.base.files import whole_folder, write_file, write_json
+from regard.base.files import fingerprint, whole_folder, write_file, write_json
 from regard.base.protocols import Tokenizer
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS
+from regard.exchange.ctranslate2_layout import layout
+from regard.exchange.layout import written
 from regard.models.translator import Translator
 from regard.settings.models import RecurrentSettings, TransformerSettings
+from regard.text.imported import ImportedTokenizer
 from regard.text.sentencepiece import SentencePieceTokenizer
+from regard.text.splitters import SentencePieceSplitter
 from regard.text.words import CharacterTokenizer
-from regard.transformer.layers import Embedded, FeedForward, Residual
+from regard.transformer.layers import GATED, Embedded
 
 PAGE = """# A translation model for CTranslate2
 
@@ -78,8 +79,8 @@ def export_page(source: Tokenizer, target: Tokenizer, *, shortlist: bool) -> str
     """Return the page for these tokenizers."""
     more = ", use_vmap=True" if shortlist else ""
     notes = SHORTLIST_NOTE if shortlist else ""
-    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
-        one = source.model == target.model
+    if subword_model(source) is not None and subword_model(target) is not None:
+        one = shares_model(source, target)
         code = SUBWORDS.format(
             folder=FOLDER,
             source="sentencepiece.model" if one else "source.model",
@@ -99,8 +100,11 @@ def export_page(source: Tokenizer, target: Tokenizer, *, shortlist: bool) -> str
 ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,
     "gelu": common_spec.Activation.GELU,
+    "gelu-tanh": common_spec.Activation.GELUTanh,
     "swish": common_spec.Activation.SWISH,
     "swiglu": common_spec.Activation.SWISH,
+    "geglu": common_spec.Activation.GELU,
+    "geglu-tanh": common_spec.Activation.GELUTanh,
 }
 # Settings of which CTranslate2 supports only some values, and those values.
 KNOWN: dict[str, tuple[object, ...]] = {
@@ -110,6 +114,12 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "window": (None,),
     "positions": ("sinusoidal", "learned", "relative", "rotary", "none"),
     "score": ("scaled-dot",),
+    "head_dim": (None,),
+    "key_value_heads": (None,),
+    "head_norm": (False,),
+    "rotary_base": (10_000.0,),
+    "rotary_factor": (1.0,),
+    "scaled_output": (False,),
 }
 INSIDE = ("relative", "rotary")  # positions that act inside the attention
 
@@ -141,7 +151,8 @@ def translator_spec(
         "num_heads": settings.heads,
         "pre_norm": settings.norm_placement == "pre",
         "activation": ACTIVATIONS[settings.activation],
-        "ffn_glu": settings.activation == "swiglu",
+        "ffn_glu": settings.activation in GATED,
+        "layernorm_embedding": settings.embedding_norm,
         "rms_norm": settings.norm == "rms",
         "relative_position": settings.positions == "relative",
     }
@@ -155,82 +166,42 @@ def translator_spec(
         **shape,
     )
     stacks: Any = model
-    places = 0 if settings.positions in INSIDE else most_positions
-    _set_embedded(encoder, encoder.embeddings[0], stacks.encoder.embedded, places)
-    _set_embedded(decoder, decoder.embeddings, stacks.decoder.embedded, places)
-    for spec, layer in zip(encoder.layer, stacks.encoder.layers, strict=True):
-        _set_attention(spec.self_attention, layer.attention, layer.attention_residual)
-        _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
-    for spec, layer in zip(decoder.layer, stacks.decoder.layers, strict=True):
-        _set_attention(spec.self_attention, layer.self_attention, layer.self_residual)
-        _set_attention(spec.attention, layer.cross_attention, layer.cross_residual, cross=True)
-        _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
     for spec, stack in ((encoder, stacks.encoder), (decoder, stacks.decoder)):
-        if stack.norm is not None:
-            _set_norm(spec.layer_norm, stack.norm)
-    _set_linear(decoder.projection, model.projection.weight, model.projection.bias)
+        spec.scale_embeddings = stack.embedded.scale
+        if settings.positions not in INSIDE:
+            vectors = _position_table(stack.embedded, most_positions)
+            spec.position_encodings.encodings = _array(vectors)
     whole = transformer_spec.TransformerSpec(encoder, decoder)
+    table = layout(settings, dict(model.named_parameters(remove_duplicate=False)))
+    tensors = written(model, table)
+    for name, tensor in tensors.items():
+        _set(whole, name, tensor)
+    for name, other in table.copies.items():
+        _set(whole, name, tensors[other])
     whole.config.add_source_eos = True
     whole.config.layer_norm_epsilon = stacks.decoder.layers[0].self_residual.norm.eps
     return whole
 
 
-def _set_embedded(spec: Any, table: Any, embedded: Embedded, places: int) -> None:
-    weight = embedded.embedding.weight
-    table.weight = _array(weight)
-    spec.scale_embeddings = embedded.scale
-    if not places:
-        return
+def _position_table(embedded: Embedded, places: int) -> Float[Tensor, "places model_dim"]:
+    """Return the vectors that are added to the embeddings, as far as there are any."""
     if embedded.positions is None:
-        vectors = torch.zeros(1, weight.shape[1]).expand(places, -1)
-    else:
-        end = embedded.positions.max_length or places  # learned ones have an end
-        vectors = embedded.positions(min(end, places))
-    spec.position_encodings.encodings = _array(vectors)
+        return torch.zeros(1, embedded.embedding.embedding_dim).expand(places, -1)
+    end = embedded.positions.max_length or places  # learned ones have an end
+    vectors: Tensor = embedded.positions(min(end, places))
+    return vectors
 
 
-def _set_attention(
-    spec: Any, attention: MultiHeadAttention, residual: Residual, *, cross: bool = False
-) -> None:
-    _set_norm(spec.layer_norm, residual.norm)
-    weight, bias = attention.projection.weight, attention.projection.bias
-    if cross:  # queries come from the target, keys and values from the source
-        width = attention.model_dim
-        _set_linear(spec.linear[0], weight[:width], bias[:width])
-        _set_linear(spec.linear[1], weight[width:], bias[width:])
-    else:
-        _set_linear(spec.linear[0], weight, bias)
-    _set_linear(spec.linear[-1], attention.output.weight, attention.output.bias)
-    if isinstance(attention.positions, RelativePositions):
-        spec.relative_position_keys = _array(attention.positions.keys)
-        spec.relative_position_values = _array(attention.positions.values)
-
-
-def _set_feed_forward(spec: Any, network: FeedForward, residual: Residual) -> None:
-    _set_norm(spec.layer_norm, residual.norm)
-    weight: Tensor = network.inner.weight
-    bias: Tensor = network.inner.bias
-    if network.activation == "swiglu":  # ours alternates gate and value; theirs has two matrices
-        _set_linear(spec.linear_0_noact, weight[1::2], bias[1::2])
-        weight, bias = weight[::2], bias[::2]
-    _set_linear(spec.linear_0, weight, bias)
-    _set_linear(spec.linear_1, network.outer.weight, network.outer.bias)
-
-
-def _set_norm(spec: Any, norm: nn.Module) -> None:
-    for ours, theirs in (("weight", "gamma"), ("bias", "beta")):
-        if (part := getattr(norm, ours, None)) is not None:
-            setattr(spec, theirs, _array(part))
-
-
-def _set_linear(
-    spec: Any,
-    weight: Float[Tensor, "output input"],
-    bias: Float[Tensor, "output"] | None,
-) -> None:
-    spec.weight = _array(weight)
-    if bias is not None:
-        spec.bias = _array(bias)
+def _set(spec: Any, name: str, tensor: Tensor) -> None:
+    """Give a specification the variable of this name, as "encoder/layer_0/ffn/linear_0/bias"."""
+    *path, last = name.split("/")
+    for part in path:
+        if hasattr(spec, part):
+            spec = getattr(spec, part)
+        else:  # one of several, as layer_0
+            several, _, number = part.rpartition("_")
+            spec = getattr(spec, several)[int(number)]
+    setattr(spec, last, _array(tensor))
 
 
 def _array(tensor: Tensor) -> Float[np.ndarray, "*shape"]:
@@ -241,7 +212,7 @@ def _array(tensor: Tensor) -> Float[np.ndarray, "*shape"]:
 Quantization = Literal["int8", "int16", "float16", "bfloat16"]
 # Sinusoids have no end, but CTranslate2 reads them from a table.
 MOST_POSITIONS = 2_048
-RECORD = "export.json"
+RECORD, CHECKSUMS = "export.json", "checksums"
 SHORTLIST = "vmap.txt"
 
 
@@ -308,6 +279,8 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
         processor.load_from_serialized_proto(tokenizer.model)
         names: list[str] = processor.id_to_piece(list(range(tokenizer.size)))
         return names
+    if isinstance(tokenizer, ImportedTokenizer):
+        return imported_names(tokenizer)
     vocabulary: Any = getattr(tokenizer, "vocabulary", None)
     if vocabulary is None:
         raise SettingsError(
@@ -320,28 +293,51 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
     return [*SPECIALS, *tokens]
 
 
+def imported_names(tokenizer: ImportedTokenizer) -> list[str]:
+    """Return the names of an imported tokenizer: our special tokens, then its own tokens."""
+    names, used = list(SPECIALS), set(SPECIALS)
+    for number, theirs in enumerate(tokenizer.numbering.theirs[len(SPECIALS) :], len(SPECIALS)):
+        token = tokenizer.splitter.token(theirs)
+        names.append(f"{token}#{number}" if token in used else token)
+        used.add(token)
+    return names
+
+
+def subword_model(tokenizer: Tokenizer) -> bytes | None:
+    """Return the SentencePiece model of a tokenizer, if it has one."""
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return tokenizer.model
+    if isinstance(tokenizer, ImportedTokenizer) and isinstance(
+        tokenizer.splitter, SentencePieceSplitter
+    ):
+        return tokenizer.splitter.model
+    return None
+
+
 def copy_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
     """Write the tokenizers' own files: one `sentencepiece.model` if both languages share it."""
-    if isinstance(source, SentencePieceTokenizer) and shares_model(source, target):
-        write_file(folder / "sentencepiece.model", source.model)
-        return
-    for name, tokenizer in (("source", source), ("target", target)):
-        if isinstance(tokenizer, SentencePieceTokenizer):
-            write_file(folder / f"{name}.model", tokenizer.model)
+    models = {"source": subword_model(source), "target": subword_model(target)}
+    if shares_model(source, target):
+        models = {"sentencepiece": models["source"]}
+    for name, model in models.items():
+        if model is not None:
+            write_file(folder / f"{name}.model", model)
 
 
 def shares_model(source: Tokenizer, target: Tokenizer) -> bool:
     """Return whether one SentencePiece model splits both languages."""
-    return (
-        isinstance(source, SentencePieceTokenizer)
-        and isinstance(target, SentencePieceTokenizer)
-        and source.model == target.model
-    )
+    model = subword_model(source)
+    return model is not None and model == subword_model(target)
 
 
 def write_export_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write the record of an export into its folder."""
-    write_json(folder / RECORD, dict(record))
+    sums = {
+        path.relative_to(folder).as_posix(): fingerprint([path])
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != RECORD
+    }
+    write_json(folder / RECORD, {**record, CHECKSUMS: sums})
 
 
 def read_export_record(folder: Path) -> dict[str, Any]:
@@ -351,6 +347,17 @@ def read_export_record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def export_is_whole(folder: Path) -> bool:
+    """Return whether the files of an export are those that its record has the checksums of."""
+    sums = read_export_record(folder).get(CHECKSUMS)
+    if not isinstance(sums, dict) or not sums:
+        return False
+    try:
+        return all(fingerprint([folder / Path(name).name]) == sums[name] for name in sums)
+    except OSError:
+        return False
 
 
 def require_replaceable(folder: Path) -> None:

@@ -2,29 +2,62 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import torch
 from torch import nn
 
 from regard.attention import positions as encodings
-from regard.attention.lookup import Lookup
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.scores import SCORES, AttentionScore
-from regard.base.errors import SettingsError
+from regard.base.budgets import MEGABYTE, machine_memory
+from regard.base.errors import RunError, SettingsError
 from regard.base.special_tokens import PAD
 from regard.compute.linear import Linear
+from regard.models.recurrent import build_recurrent_translator
 from regard.models.translator import Translator
-from regard.recurrent.cells import RecurrentStack
-from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
-from regard.recurrent.encoder import OneHot, RecurrentEncoder, share_recurrence
 from regard.settings.models import RecurrentSettings, TransformerSettings
 from regard.settings.recipe import require_known
 from regard.transformer import layers as parts
 from regard.transformer.decoder import DecoderLayer, TransformerDecoder
 from regard.transformer.encoder import ConvolutionalEncoder, ConvolutionalLayer, TransformerEncoder
 
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 AnyPositions = TypeVar("AnyPositions", bound=encodings.Positions)
+GIGABYTE = 1 << 30
 SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
+
+
+def build_for(build: Callable[[], AnyModule], weights: Path) -> AnyModule:
+    """Return a model for the weights in a folder; refuse a recipe of a far larger model.
+
+    A stranger's recipe may describe a model that fills the memory, with weights of a few bytes.
+    """
+    with torch.device("meta"):  # no memory, no arithmetic
+        wanted = model_bytes(build())
+    stored = sum(file.stat().st_size for file in weights.glob("*.safetensors"))
+    if stored and wanted > 8 * stored + MEGABYTE:
+        raise RunError(
+            f"The recipe describes a model of {wanted // MEGABYTE:,} MB, but the weights in "
+            f"{weights} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
+        )
+    return build()
+
+
+def require_memory(model: nn.Module) -> None:
+    """Refuse a model on the device "meta" whose weights alone would fill the memory."""
+    wanted, memory = model_bytes(model), machine_memory()
+    if wanted > memory:
+        raise SettingsError(
+            f"The model has {wanted / GIGABYTE:,.1f} GB of weights, but there are "
+            f"{memory / GIGABYTE:,.1f} GB of memory: choose a smaller model."
+        )
+
+
+def model_bytes(model: nn.Module) -> int:
+    """Return how many bytes the parameters of a model take."""
+    return sum(p.numel() * p.element_size() for p in model.parameters())
 
 
 def positions_named(name: str) -> type[encodings.Positions]:
@@ -63,7 +96,24 @@ class TransformerPlan:
     tie: str = "target"
     scaled_embeddings: bool = True
     output_bias: bool = False
+    scaled_output: bool = False
     alignment_layer: int = -1
+    head_dim: int | None = None
+    key_value_heads: int | None = None
+    head_norm: bool = False
+    norm_epsilon: float | None = None
+    embedding_norm: bool = False
+    attention_biases: str = "all"
+    feed_forward_biases: bool = True
+    rotary_base: float = 10_000.0
+    rotary_factor: float = 1.0
+    rotary_low: float = 1.0
+    rotary_high: float = 4.0
+    rotary_length: int = 8_192
+    buckets: int = 32
+    bucket_reach: int = 128
+    learned_offset: int = 0
+    segments: int = 0
 
     def __post_init__(self) -> None:
         """Refuse names that no registry has, and parts that do not go together."""
@@ -89,11 +139,12 @@ class TransformerPlan:
     def translator(self, *, source_vocab: int, target_vocab: int) -> Translator[Any]:
         """Return a fresh encoder-decoder (Vaswani et al. 2017, figure 1)."""
         target_table = self._embedding(target_vocab)
-        source_table = self._embedding(source_vocab) if self.tie != "all" else target_table
-        if self.tie == "all" and source_vocab != target_vocab:
+        one_table = self.tie in ("all", "inputs")
+        source_table = target_table if one_table else self._embedding(source_vocab)
+        if one_table and source_vocab != target_vocab:
             raise SettingsError(
-                f'model.tie = "all" needs one vocabulary for both languages, but the source has '
-                f'{source_vocab} entries and the target {target_vocab}; use tie = "target".'
+                f'model.tie = "{self.tie}" needs one vocabulary for both languages, but the source '
+                f'has {source_vocab} entries and the target {target_vocab}; use tie = "target".'
             )
         return Translator(
             encoder=self._encoder(source_table),
@@ -102,8 +153,9 @@ class TransformerPlan:
                 layers=[self._decoder_layer() for _ in range(self.decoder_layers)],
                 norm=self._last_norm(),
                 window=self.window,
-                distance_bias=self._positions(encodings.DistanceBias),
+                distance_bias=self._positions(encodings.DistanceBias, causal=True),
                 alignment_layer=self.alignment_layer,
+                output_scale=self.model_dim**-0.5 if self.scaled_output else 1.0,
             ),
             projection=self._projection(target_table),
         )
@@ -142,27 +194,39 @@ class TransformerPlan:
             if recurrent
             else self._self_attention(),
             self_residual=self._residual(),
-            cross_attention=MultiHeadAttention(
-                model_dim=self.model_dim,
-                heads=self.heads,
-                dropout=self.attention_dropout,
-                score=self._score(),
-            ),
+            cross_attention=self._attention(),
             cross_residual=self._residual(),
             feed_forward=self._feed_forward(),
             feed_forward_residual=self._residual(),
         )
 
     def _self_attention(self) -> MultiHeadAttention:
-        return MultiHeadAttention(
-            model_dim=self.model_dim,
-            heads=self.heads,
-            dropout=self.attention_dropout,
+        return self._attention(
             positions=self._positions(encodings.PairPositions)
             or self._positions(encodings.RotatedPositions),
             linear=self.kernel == "linear",
-            score=self._score(),
         )
+
+    def _attention(self, **only_of_self_attention: Any) -> MultiHeadAttention:
+        norms = (self._head_norm(), self._head_norm()) if self.head_norm else None
+        return MultiHeadAttention(
+            model_dim=self.model_dim,
+            heads=self.heads,
+            head_dim=self.head_dim,
+            key_value_heads=self.key_value_heads,
+            head_norms=norms,
+            biases=self.attention_biases,
+            dropout=self.attention_dropout,
+            score=self._score(),
+            **only_of_self_attention,
+        )
+
+    def _head_norm(self) -> nn.Module:
+        return parts.norm_of(self.norm, self._head_dim, epsilon=self.norm_epsilon)
+
+    @property
+    def _head_dim(self) -> int:
+        return self.head_dim or self.model_dim // self.heads
 
     def _feed_forward(self) -> parts.FeedForward:
         return parts.FeedForward(
@@ -170,25 +234,28 @@ class TransformerPlan:
             hidden=self.feed_forward,
             activation=self.activation,
             dropout=self.activation_dropout,
+            biases=self.feed_forward_biases,
         )
 
     def _residual(self) -> parts.Residual:
         return parts.Residual(
-            self.model_dim,
-            norm=self.norm,
-            pre_norm=self.norm_placement == "pre",
-            dropout=self.dropout,
+            self._norm(), pre_norm=self.norm_placement == "pre", dropout=self.dropout
         )
+
+    def _norm(self) -> nn.Module:
+        return parts.norm_of(self.norm, self.model_dim, epsilon=self.norm_epsilon)
 
     def _last_norm(self) -> nn.Module | None:
         """Return the norm after the last layer, which pre-norm layers leave undone."""
-        return parts.NORMS[self.norm](self.model_dim) if self.norm_placement == "pre" else None
+        return self._norm() if self.norm_placement == "pre" else None
 
     def _embedded(self, table: nn.Embedding) -> parts.Embedded:
         return parts.Embedded(
             table,
             positions=self._positions(encodings.AddedPositions),
             scaled=self.scaled_embeddings,
+            norm=self._norm() if self.embedding_norm else None,
+            segments=self.segments,
             dropout=self.dropout,
         )
 
@@ -203,20 +270,23 @@ class TransformerPlan:
         nn.init.normal_(projection.weight, std=self.model_dim**-0.5)
         if self.output_bias:
             nn.init.zeros_(projection.bias)
-        if self.tie != "none":  # Press & Wolf 2017
+        if self.tie in ("target", "all"):  # Press & Wolf 2017
             projection.weight = table.weight
         return projection
 
-    def _positions(self, place: type[AnyPositions]) -> AnyPositions | None:
+    def _positions(self, place: type[AnyPositions], *, causal: bool = False) -> AnyPositions | None:
         """Return fresh positions, if they are of those that act in this place."""
         kind = encodings.POSITIONS[self.positions]
         if not issubclass(kind, place):
             return None
         options = {
-            field.name: getattr(self, field.name) for field in fields(encodings.PositionOptions)
+            field.name: getattr(self, field.name)
+            for field in fields(encodings.PositionOptions)
+            if field.name != "causal"
         }
         try:
-            return cast(AnyPositions, kind.build(encodings.PositionOptions(**options)))
+            chosen = encodings.PositionOptions(**options, causal=causal)
+            return cast(AnyPositions, kind.build(chosen))
         except ValueError as error:
             raise SettingsError(f'model.positions = "{self.positions}": {error}.') from error
 
@@ -224,8 +294,7 @@ class TransformerPlan:
         """Return the score of every pair; None for the scaled dot product, which has kernels."""
         if self.score == SCALED_DOT:
             return None
-        head_dim = self.model_dim // self.heads
-        return SCORES[self.score](query_dim=head_dim, key_dim=head_dim)
+        return SCORES[self.score](query_dim=self._head_dim, key_dim=self._head_dim)
 
 
 def build_translator(
@@ -235,113 +304,6 @@ def build_translator(
     return TRANSLATORS[settings.family](
         settings, source_vocab=source_vocab, target_vocab=target_vocab
     )
-
-
-def build_recurrent_translator(
-    settings: RecurrentSettings, *, source_vocab: int, target_vocab: int
-) -> Translator[Any]:
-    """Return a recurrent encoder-decoder, with attention unless it is set to "none"."""
-    require_known(settings.attention, ["none", *SCORES], what="model.attention")
-    encoder = RecurrentEncoder(
-        embedding=_embedding(settings, source_vocab),
-        stack=_stack(settings, source_vocab, bidirectional=settings.bidirectional),
-        dropout=settings.dropout,
-    )
-    return RECURRENT_DECODERS[settings.decoder](settings, encoder, target_vocab)
-
-
-def _luong_translator(
-    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
-) -> Translator[Any]:
-    """Return a translator that looks back after each state update."""
-    hidden, feeds = settings.hidden, settings.input_feeding
-    attends = settings.attention != "none"
-    return Translator(
-        encoder=encoder,
-        decoder=LuongDecoder(
-            embedding=_embedding(settings, vocab),
-            stack=_stack(settings, vocab, extra=hidden if feeds else 0),
-            lookup=_lookup(settings),
-            combine=Linear(2 * hidden, hidden, bias=False) if attends else None,
-            input_feeding=feeds,
-            dropout=settings.dropout,
-        ),
-        projection=Linear(hidden, vocab),
-    )
-
-
-def _bahdanau_translator(
-    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
-) -> Translator[Any]:
-    """Return a translator that looks back before each state update."""
-    hidden, width = settings.hidden, _width(settings, vocab)
-    return Translator(
-        encoder=encoder,
-        decoder=BahdanauDecoder(
-            embedding=_embedding(settings, vocab),
-            stack=_stack(settings, vocab, extra=hidden),
-            lookup=_lookup(settings),
-            readout=Linear(width + 2 * hidden, hidden, bias=False),
-            dropout=settings.dropout,
-        ),
-        projection=Linear(hidden, vocab),
-    )
-
-
-def _shared_translator(
-    settings: RecurrentSettings, encoder: RecurrentEncoder, vocab: int
-) -> Translator[Any]:
-    """Return a translator with one recurrent matrix: y(t) = softmax(W^o [y^d(t); y^a(t)])."""
-    attends = settings.attention != "none"
-    decoder = LuongDecoder(
-        embedding=_embedding(settings, vocab),
-        stack=_stack(settings, vocab),
-        lookup=_lookup(settings),
-        combine=None,
-        dropout=settings.dropout,
-    )
-    share_recurrence(encoder.stack, decoder.stack)
-    width = 2 * settings.hidden if attends else settings.hidden
-    return Translator(encoder=encoder, decoder=decoder, projection=Linear(width, vocab, bias=False))
-
-
-def _width(settings: RecurrentSettings, vocab: int) -> int:
-    return vocab if settings.one_hot else settings.embedding
-
-
-def _embedding(settings: RecurrentSettings, vocab: int) -> nn.Module:
-    if settings.one_hot:
-        return OneHot(vocab=vocab)
-    return nn.Embedding(vocab, settings.embedding, padding_idx=PAD)
-
-
-def _stack(
-    settings: RecurrentSettings, vocab: int, *, extra: int = 0, bidirectional: bool = False
-) -> RecurrentStack:
-    """Return the layers that read the tokens of a vocabulary, with `extra` further features."""
-    return RecurrentStack(
-        kind=settings.cell,
-        input_dim=_width(settings, vocab) + extra,
-        hidden=settings.hidden,
-        layers=settings.layers,
-        bidirectional=bidirectional,
-        dropout=settings.dropout,
-    )
-
-
-def _lookup(settings: RecurrentSettings) -> Lookup | None:
-    if settings.attention == "none":
-        return None
-    width = settings.hidden
-    score = SCORES[settings.attention](query_dim=width, key_dim=width, heads=settings.heads)
-    return Lookup(score=score)
-
-
-RECURRENT_DECODERS = {
-    "luong": _luong_translator,
-    "bahdanau": _bahdanau_translator,
-    "shared": _shared_translator,
-}
 
 
 def build_transformer_translator(

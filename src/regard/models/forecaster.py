@@ -31,6 +31,7 @@ class Forecaster(nn.Module):
         dense: nn.Linear,
         squash: bool = False,
         window: int,
+        inputs: int = 1,
     ):
         super().__init__()
         self.rnn = rnn
@@ -38,9 +39,10 @@ class Forecaster(nn.Module):
         self.dense = dense
         self.squash = squash
         self.window = window
+        self.inputs = inputs
 
     def forward(
-        self, window: Float[Tensor, "batch time"], *, with_weights: bool = False
+        self, window: Float[Tensor, "batch time *inputs"], *, with_weights: bool = False
     ) -> Forecast:
         """Read the window and return the values that should follow it."""
         states = self.read(window)
@@ -49,10 +51,13 @@ class Forecaster(nn.Module):
         context, weights = self.attention(states, with_weights=with_weights)
         return Forecast(self.predict(context), weights)
 
-    def read(self, window: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time hidden"]:
-        """Return h_1 .. h_T."""
+    def read(
+        self, window: Float[Tensor, "batch time *inputs"]
+    ) -> Float[Tensor, "batch time hidden"]:
+        """Return h_1 .. h_T of one value at each time, or of several."""
         states: Tensor
-        states, _ = self.rnn(window[:, :, None], self.rnn.zero_state(len(window)))
+        values = window[:, :, None] if window.dim() == 2 else window
+        states, _ = self.rnn(values, self.rnn.zero_state(len(window)))
         return states
 
     def predict(self, context: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch horizon"]:
@@ -60,7 +65,7 @@ class Forecaster(nn.Module):
         values: Tensor = self.dense(context)
         return torch.tanh(values) if self.squash else values
 
-    def explain(self, window: Float[Tensor, "batch time"]) -> dict[str, Tensor]:
+    def explain(self, window: Float[Tensor, "batch time *inputs"]) -> dict[str, Tensor]:
         """Return every value on the way from the window to the forecast, by name."""
         states = self.read(window)
         found = {"input": window, "state": states}
@@ -75,7 +80,7 @@ class Forecaster(nn.Module):
     def wiring(self) -> list[Wire]:
         """Return the layers as Keras lists them: output shape, and what feeds each."""
         hidden, horizon = self.dense.in_features, self.dense.out_features
-        source = f"input ({self.window}, 1)"
+        source = f"input ({self.window}, {self.inputs})"
         if self.attention is None:  # only the last state is handed on
             rnn = Wire("rnn", f"(batch, {hidden})", source)
             return [rnn, Wire("dense", f"(batch, {horizon})", "rnn")]
@@ -86,16 +91,19 @@ class Forecaster(nn.Module):
         ]
 
 
-def build_forecaster(settings: ForecasterSettings, *, window: int, horizon: int) -> Forecaster:
+def build_forecaster(
+    settings: ForecasterSettings, *, window: int, horizon: int, inputs: int = 1
+) -> Forecaster:
     """Return a fresh forecaster in double precision: what it reads may be as small as 1e-251."""
     require_known(settings.cell, CELLS, what="model.cell")
     require_known(settings.attention, ["none", *POOLINGS], what="model.attention")
     attends = settings.attention != "none"
     hidden = settings.hidden
     return Forecaster(
-        rnn=RecurrentStack(kind=settings.cell, input_dim=1, hidden=hidden),
+        rnn=RecurrentStack(kind=settings.cell, input_dim=inputs, hidden=hidden),
         attention=POOLINGS[settings.attention](time=window, hidden=hidden) if attends else None,
         dense=nn.Linear(hidden, horizon),
         squash=settings.output == "tanh",
         window=window,
+        inputs=inputs,
     ).double()

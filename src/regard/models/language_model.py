@@ -1,4 +1,4 @@
-"""The language model: a network that reads from left to right, and a projection onto tokens."""
+"""The language model: a network that reads text, and a projection onto tokens."""
 
 import math
 from collections.abc import Callable
@@ -14,9 +14,11 @@ from regard.compute.linear import Linear
 from regard.models.build import TransformerPlan, positions_named
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
-from regard.settings.models import CausalTransformerSettings, RecurrentLanguageModelSettings
+from regard.settings.language_models import BidirectionalSettings, RecurrentLanguageModelSettings
+from regard.settings.models import CausalTransformerSettings, LayerSettings
+from regard.transformer.bidirectional import BidirectionalTransformer, HiddenTokenLayer
 from regard.transformer.causal import CausalTransformer
-from regard.transformer.layers import SelfAttentionLayer
+from regard.transformer.layers import GATED, SelfAttentionLayer
 
 State = TypeVar("State")
 
@@ -41,19 +43,36 @@ class Backbone(Protocol[State]):
 class LanguageModel(nn.Module, Generic[State]):
     """p(x) = prod_t p(x_t | x_<t), from any network that reads from left to right.
 
-    `context` is the number of tokens that it reads at once; None if there is no limit.
+    `context` is the number of tokens that it reads at once; None if there is no limit. With a
+    network that reads both ways, features are those of hidden tokens; `transform` prepares them.
     """
 
-    def __init__(self, *, backbone: nn.Module, projection: nn.Linear, context: int | None):
+    def __init__(
+        self,
+        *,
+        backbone: nn.Module,
+        projection: nn.Linear,
+        context: int | None,
+        transform: HiddenTokenLayer | None = None,
+    ):
         super().__init__()
         self.backbone = backbone
+        self.transform = transform
         self.projection = projection
         self.context = context
 
+    @property
+    def reads_both_ways(self) -> bool:
+        """Whether it guesses hidden tokens, and cannot write on."""
+        return self.transform is not None
+
     def forward(self, tokens: Int[Tensor, "batch time"], *, with_weights: bool = False) -> Output:
-        """Return the features behind the token after each position."""
-        output, _ = self._backbone(tokens, self.start(len(tokens)), with_weights=with_weights)
-        return output
+        """Return the features behind the token after each position, or at it if it was hidden."""
+        start = self._backbone.start(len(tokens))
+        output, _ = self._backbone(tokens, start, with_weights=with_weights)
+        if self.transform is None:
+            return output
+        return Output(self.transform(output.features), output.attention)
 
     def project(
         self, features: Float[Tensor, "*positions model_dim"]
@@ -64,6 +83,12 @@ class LanguageModel(nn.Module, Generic[State]):
 
     def start(self, batch: int) -> State:
         """Return the state of `batch` rows before the first token."""
+        if self.reads_both_ways:
+            raise RegardError(
+                "This model reads texts both ways and guesses hidden tokens (model.family = "
+                '"bidirectional"): it cannot write on. Fine-tune a classifier on it, or train with '
+                'model.family = "transformer".'
+            )
         return self._backbone.start(batch)
 
     def read(
@@ -104,13 +129,15 @@ SPREAD, SPREAD_WIDTH = 0.02, 768  # of fresh weights, and for which width (Radfo
 
 
 def build_language_model(
-    settings: CausalTransformerSettings | RecurrentLanguageModelSettings, *, vocab: int
+    settings: CausalTransformerSettings | BidirectionalSettings | RecurrentLanguageModelSettings,
+    *,
+    vocab: int,
 ) -> LanguageModel[Any]:
     """Return a fresh language model; the one place where its family is chosen."""
     return LANGUAGE_MODELS[settings.family](settings, vocab=vocab)
 
 
-class CausalPlan(TransformerPlan):
+class LanguageModelPlan(TransformerPlan):
     """The plan of a Transformer that has no encoder."""
 
     def language_model(self, *, vocab: int) -> LanguageModel[Any]:
@@ -122,7 +149,29 @@ class CausalPlan(TransformerPlan):
                 layers=[self._self_layer() for _ in range(self.layers)],
                 norm=self._last_norm(),
                 window=self.window,
+                distance_bias=self._positions(DistanceBias, causal=True),
+            ),
+            projection=self._projection(table),
+            context=self.max_length,
+        )
+        _spread_weights(model, layers=self.layers, width=self.model_dim)
+        return model
+
+    def hidden_token_model(self, *, vocab: int) -> LanguageModel[Any]:
+        """Return a fresh encoder that guesses hidden tokens (Devlin et al. 2019, figure 1)."""
+        table = nn.Embedding(vocab, self.model_dim)
+        model: LanguageModel[Any] = LanguageModel(
+            backbone=BidirectionalTransformer(
+                embedded=self._embedded(table),
+                layers=[self._self_layer() for _ in range(self.layers)],
+                norm=self._last_norm(),
+                window=self.window,
                 distance_bias=self._positions(DistanceBias),
+            ),
+            transform=HiddenTokenLayer(
+                self.model_dim,
+                activation="gelu" if self.activation in GATED else self.activation,
+                norm=self._norm(),
             ),
             projection=self._projection(table),
             context=self.max_length,
@@ -131,13 +180,14 @@ class CausalPlan(TransformerPlan):
         return model
 
 
-def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> LanguageModel[Any]:
-    return CausalPlan(
+def _plan(
+    settings: CausalTransformerSettings | BidirectionalSettings, **more: Any
+) -> LanguageModelPlan:
+    return LanguageModelPlan(
         layers=settings.layers,
         model_dim=settings.model_dim,
         heads=settings.heads,
         feed_forward=settings.feed_forward or 4 * settings.model_dim,
-        norm_placement="pre",
         norm=settings.norm,
         activation=settings.activation,
         positions=settings.positions,
@@ -148,7 +198,28 @@ def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> La
         activation_dropout=0.0,
         tie="target" if settings.tie else "none",
         scaled_embeddings=positions_named(settings.positions).wants_large_embeddings,
-    ).language_model(vocab=vocab)
+        **layer_options(settings),
+        **more,
+    )
+
+
+def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> LanguageModel[Any]:
+    return _plan(settings, norm_placement="pre").language_model(vocab=vocab)
+
+
+def _build_bidirectional(settings: BidirectionalSettings, *, vocab: int) -> LanguageModel[Any]:
+    plan = _plan(
+        settings,
+        norm_placement=settings.norm_placement,
+        segments=settings.segments,
+        output_bias=True,
+    )
+    return plan.hidden_token_model(vocab=vocab)
+
+
+def layer_options(settings: LayerSettings) -> dict[str, Any]:
+    """Return the options that all Transformers share, which have the same names in a plan."""
+    return {name: getattr(settings, name) for name in LayerSettings.model_fields}
 
 
 def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) -> LanguageModel[Any]:
@@ -199,5 +270,6 @@ def _spread_weights(model: nn.Module, *, layers: int, width: int) -> None:
 
 LANGUAGE_MODELS: dict[str, Callable[..., LanguageModel[Any]]] = {
     "transformer": _build_transformer,
+    "bidirectional": _build_bidirectional,
     "recurrent": _build_recurrent,
 }

@@ -1,4 +1,4 @@
-"""A classifier of texts: a network that reads from left to right, and a layer on what it read."""
+"""A classifier of texts: the network of a language model, and a layer on what it read."""
 
 import math
 from typing import Any
@@ -12,6 +12,7 @@ from regard.base.errors import SettingsError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
 from regard.models.language_model import LanguageModel
+from regard.transformer.bidirectional import BidirectionalTransformer
 
 
 class TextClassifier(nn.Module):
@@ -31,7 +32,10 @@ class TextClassifier(nn.Module):
     ) -> Float[Tensor, "batch labels"]:
         """Return the logits of the labels; padding at the end is seen by no real position."""
         backbone: Any = self.backbone
-        output, _ = backbone(tokens, backbone.start(len(tokens)))
+        if isinstance(backbone, BidirectionalTransformer):  # it would see the padding too
+            output, _ = backbone(tokens, mask=mask)
+        else:
+            output, _ = backbone(tokens, backbone.start(len(tokens)))
         real = mask[:, :, None].to(output.features.dtype)
         mean = (output.features * real).sum(dim=1) / real.sum(dim=1)
         logits: Tensor = self.head(self.dropout(mean))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -170,9 +170,18 @@ def figure_svg(draw: Callable[[], Figure]) -> str:
     return render(draw, "svg", background="none").decode("utf-8")
 
 
-def figure_in_full(draw: Callable[[], Figure]) -> Figure:
+class NotebookFigure(Figure):
+    """A figure that shows itself in a notebook, also without `%matplotlib inline`."""
+
+    def _repr_png_(self) -> bytes:
+        return _with_fonts(lambda: _bytes_of(self, "png", "white"), "png")
+
+
+def figure_in_full(draw: Callable[[], Figure]) -> NotebookFigure:
     """Return a figure that is large enough for all of its labels, for a notebook."""
-    return _with_fonts(lambda: _in_full(draw()), "png")
+    figure = _with_fonts(lambda: _in_full(draw()), "png")
+    figure.__class__ = NotebookFigure  # which adds a method and no data
+    return cast(NotebookFigure, figure)
 
 
 def render(

@@ -93,7 +93,7 @@ def project_to_plane(
         from sklearn.manifold import TSNE  # type: ignore[import-untyped]
     except ImportError as error:
         raise SettingsError(
-            "Pictures of embeddings need scikit-learn: pip install 'regard[graph]'"
+            "Pictures of embeddings need scikit-learn: pip install scikit-learn"
         ) from error
     if method == "pca":
         found = PCA(n_components=2, random_state=0).fit_transform(points)

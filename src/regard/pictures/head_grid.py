@@ -11,7 +11,15 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from regard.base.errors import RegardError
-from regard.pictures.canvas import FAINT, RULE, Records, figure_svg, save_figure
+from regard.pictures.canvas import (
+    FAINT,
+    RULE,
+    NotebookFigure,
+    Records,
+    figure_in_full,
+    figure_svg,
+    save_figure,
+)
 from regard.pictures.heat_map import weight_colours
 from regard.pictures.labels import plain_text, readable_label, reads_right_to_left
 
@@ -54,6 +62,19 @@ def head_grid_svg(
     """Return the same picture as SVG text, for a page."""
     _check(weights, source, target)
     return figure_svg(partial(_grid, weights, source, target, first_layer, title))
+
+
+def head_grid_figure(
+    weights: Float[np.ndarray, "layers heads target source"],
+    *,
+    source: Sequence[str],
+    target: Sequence[str],
+    first_layer: int = 0,
+    title: str | None = None,
+) -> NotebookFigure:
+    """Return the same picture as a matplotlib figure, for a notebook or for further drawing."""
+    _check(weights, source, target)
+    return figure_in_full(partial(_grid, weights, source, target, first_layer, title))
 
 
 def head_records(

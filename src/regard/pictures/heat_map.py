@@ -56,7 +56,7 @@ def heat_map_figure(
     source: Sequence[str],
     target: Sequence[str],
     title: str | None = None,
-) -> Figure:
+) -> canvas.NotebookFigure:
     """Return the heat map as a matplotlib figure, for a notebook or for further drawing."""
     drawn = text.labelled_map(weights, source=source, target=target)
     return canvas.figure_in_full(partial(_heat_map, drawn, title))

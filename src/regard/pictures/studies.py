@@ -1,4 +1,4 @@
-"""Pictures of studies: the ladder, vanishing gradients, and curves against length."""
+"""Pictures of studies: the ladder, vanishing gradients, curves by length, evidence of words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -261,3 +261,34 @@ def _point_out(axes: Axes, length: int, why: str) -> None:
         fontsize=8,
         color=FAINT,
     )
+
+
+def draw_evidence(
+    words: Sequence[str], values: Sequence[float], *, path: Path, title: str | None = None
+) -> None:
+    """Draw a bar for each word of a text, to the right for a label and to the left against it."""
+    if not words:
+        raise RegardError("there are no words to draw.")
+    rows = list(zip(words, values, strict=True))
+    save_figure(
+        partial(_evidence, rows, title), path, data=lambda: Records(("word", "value"), rows)
+    )
+
+
+def _evidence(rows: Sequence[tuple[str, float]], title: str | None) -> Figure:
+    figure = Figure(figsize=(6.0, 0.26 * len(rows) + 0.7))
+    axes = figure.subplots()
+    places = range(len(rows))
+    values = [value for _, value in rows]
+    colours = [PALETTE[0] if value > 0 else PALETTE[1] for value in values]
+    axes.barh(places, values, height=0.72, color=colours, zorder=2)
+    axes.axvline(0, color=FAINT, linewidth=0.8)
+    axes.set_yticks(places, [readable_label(word) for word, _ in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["left"]].set_visible(False)
+    axes.set_xlabel("fall of the log-odds without the word")
+    axes.grid(axis="x")
+    if title is not None:
+        axes.set_title(plain_text(title))
+    return figure

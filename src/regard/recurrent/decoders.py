@@ -13,7 +13,7 @@ from regard.base.results import Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.dropout import Dropout
 from regard.compute.linear import linear, shared, shared_product
-from regard.recurrent.cells import CellState, RecurrentStack
+from regard.recurrent.cells import CELLS, CellState, RecurrentStack
 from regard.recurrent.kernels import StepState, cell_step
 
 
@@ -34,6 +34,35 @@ class RecurrentDecoderState(NamedTuple):
             memory=None if self.memory is None else self.memory.select(rows),
             handed=None if self.handed is None else self.handed.index_select(0, rows),
         )
+
+
+class StartState(nn.Module):
+    """The first state of all layers of a decoder: zero, or s_0 = tanh(W x + b).
+
+    x is the mean of the memory (Firat & Cho 2015), or the last state of the encoder's top layer.
+    """
+
+    def __init__(
+        self, stack: RecurrentStack, *, projection: nn.Linear | None, of_mean: bool = False
+    ):
+        super().__init__()
+        self.shape = (stack.layers, stack.cell_hidden)
+        self.states = CELLS[stack.kind].states
+        self.projection = projection
+        self.of_mean = of_mean
+
+    def forward(self, encoded: Encoded) -> CellState:
+        """Return the state before the first target token."""
+        layers, hidden = self.shape
+        if self.projection is None:
+            empty = encoded.memory.new_zeros(layers, len(encoded.memory), hidden)
+            return (empty,) * self.states
+        summary = encoded.summary[0][-1]
+        if self.of_mean:
+            real = encoded.mask[:, :, None].to(encoded.memory.dtype)
+            summary = (encoded.memory * real).sum(dim=1) / real.sum(dim=1)
+        first = torch.tanh(self.projection(summary))
+        return (first.expand(layers, -1, -1).contiguous(),) * self.states
 
 
 class StackLoop:
@@ -67,6 +96,11 @@ class StackLoop:
     def hidden(self) -> Float[Tensor, "batch hidden"]:
         """The visible state of the top layer."""
         return self.states[-1][0]
+
+    @property
+    def sum(self) -> Float[Tensor, "batch hidden"]:
+        """The visible states of all layers, added up."""
+        return torch.stack([state[0] for state in self.states]).sum(dim=0)
 
     def step(
         self, time: int, late: Float[Tensor, "batch late_dim"]
@@ -104,7 +138,10 @@ class LuongDecoder(nn.Module):
         combine: nn.Linear | None,
         input_feeding: bool = False,
         dropout: float = 0.0,
+        starter: StartState | None = None,
+        query_sum: bool = False,
     ):
+        """`query_sum`: attention is asked by the sum of all layers' states, not by the top one."""
         super().__init__()
         if input_feeding and (lookup is None or combine is None):
             raise ValueError("input feeding hands on attention's features: it needs attention")
@@ -114,14 +151,18 @@ class LuongDecoder(nn.Module):
         self.combine = combine
         self.input_feeding = input_feeding
         self.dropout = Dropout(dropout)
+        self.starter = starter
+        self.query_sum = query_sum and stack.layers > 1
 
     def start(self, encoded: Encoded) -> RecurrentDecoderState:
         """Take over the encoder's last state and, for attention, its memory."""
-        cells = encoded.summary
+        cells = encoded.summary if self.starter is None else self.starter(encoded)
         if self.lookup is None:
             return RecurrentDecoderState(cells=cells, memory=None)
         memory = self.lookup.prepare(encoded.memory, encoded.mask)
-        fed = torch.zeros_like(cells[0][-1]) if self.input_feeding else None
+        fed = None
+        if self.input_feeding and self.combine is not None:
+            fed = cells[0].new_zeros(cells[0].shape[1], self.combine.out_features)
         return RecurrentDecoderState(cells=cells, memory=memory, handed=fed)
 
     def forward(
@@ -135,8 +176,12 @@ class LuongDecoder(nn.Module):
         embedded = self.dropout(self.embedding(tokens))
         if self.input_feeding:
             return self._feed(embedded, state, with_weights=with_weights)
-        hidden, cells = self.stack(embedded, state.cells)
-        features, weights = self._look(hidden, state.memory, with_weights=with_weights)
+        query = None
+        if self.query_sum:
+            hidden, query, cells = self._read(embedded, state.cells)
+        else:
+            hidden, cells = self.stack(embedded, state.cells)
+        features, weights = self._look(hidden, state.memory, query=query, with_weights=with_weights)
         return Output(self.dropout(features), weights), RecurrentDecoderState(cells, state.memory)
 
     def formulas(self) -> dict[str, str]:
@@ -147,18 +192,31 @@ class LuongDecoder(nn.Module):
             return found | {"features": "s_i"}
         joined = "[s_i; c_i]"
         features = joined if self.combine is None else f"tanh(W {joined})"
-        return found | {"query": "s_i", "features": features}
+        query = "sum_l s_i^l" if self.query_sum else "s_i"
+        return found | {"query": query, "features": features}
+
+    def _read(
+        self, embedded: Float[Tensor, "batch target embedding"], cells: CellState
+    ) -> tuple[Tensor, Tensor, CellState]:
+        """Read step by step; return the top layer's states, the sums of all, and the last ones."""
+        loop = StackLoop(self.stack, embedded, cells)
+        nothing = embedded.new_empty(len(embedded), 0)
+        steps = [(loop.step(time, nothing), loop.sum) for time in range(len(loop))]
+        hidden, sums = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
+        return hidden, sums, loop.last()
 
     def _look(
         self,
         hidden: Float[Tensor, "batch target hidden"],
         memory: Memory | None,
         *,
+        query: Float[Tensor, "batch target hidden"] | None,
         with_weights: bool,
     ) -> tuple[Float[Tensor, "batch target width"], Float[Tensor, "batch target source"] | None]:
         if self.lookup is None or memory is None:
             return hidden, None
-        context, weights = self.lookup(hidden, memory, with_weights=with_weights)
+        asked = hidden if query is None else query
+        context, weights = self.lookup(asked, memory, with_weights=with_weights)
         joined = torch.cat([hidden, context], dim=-1)
         return joined if self.combine is None else torch.tanh(self.combine(joined)), weights
 
@@ -179,14 +237,16 @@ class LuongDecoder(nn.Module):
         hidden_dim = self.stack.cell_hidden
         of_hidden = shared(self.combine.weight[:, :hidden_dim])
         of_context = shared(self.combine.weight[:, hidden_dim:])
+        bias, width = self.combine.bias, self.combine.out_features
         # What dropout keeps, drawn for all steps at once.
-        kept = self.dropout(embedded.new_ones(*embedded.shape[:2], hidden_dim)).unbind(dim=1)
+        kept = self.dropout(embedded.new_ones(*embedded.shape[:2], width)).unbind(dim=1)
         features, weights = [], []
         for time in range(len(loop)):
             hidden = loop.step(time, fed)
-            context, seen = self.lookup(hidden[:, None], memory, with_weights=with_weights)
+            query = loop.sum if self.query_sum else hidden
+            context, seen = self.lookup(query[:, None], memory, with_weights=with_weights)
             joined = shared_product(context[:, 0], of_context, shared_product(hidden, of_hidden))
-            fed = torch.tanh(joined)
+            fed = torch.tanh(joined if bias is None else joined + bias)
             fed = fed * kept[time] if self.dropout.training else fed
             features.append(fed)
             weights.append(seen)
@@ -218,19 +278,25 @@ class BahdanauDecoder(nn.Module):
         lookup: Lookup | None,
         readout: nn.Linear,
         dropout: float = 0.0,
+        starter: StartState | None = None,
+        query_sum: bool = False,
     ):
+        """`query_sum`: attention is asked by the sum of all layers' states, not by the top one."""
         super().__init__()
         self.embedding = embedding
         self.stack = stack
         self.lookup = lookup
         self.readout = readout
         self.dropout = Dropout(dropout)
+        self.starter = starter
+        self.query_sum = query_sum and stack.layers > 1
 
     def start(self, encoded: Encoded) -> RecurrentDecoderState:
         """Take over the encoder's last state, and its memory or else that last state as context."""
-        cells = encoded.summary
+        cells = encoded.summary if self.starter is None else self.starter(encoded)
         if self.lookup is None:
-            return RecurrentDecoderState(cells=cells, memory=None, handed=cells[0][-1])  # h_T
+            last = encoded.summary[0][-1]  # h_T
+            return RecurrentDecoderState(cells=cells, memory=None, handed=last)
         return RecurrentDecoderState(
             cells=cells, memory=self.lookup.prepare(encoded.memory, encoded.mask)
         )
@@ -257,7 +323,7 @@ class BahdanauDecoder(nn.Module):
         context = "h_T" if self.lookup is None else "c_i"
         return {
             "decoder_state": f"s_i = f(s_{{i-1}}, [y_{{i-1}}; {context}])",
-            "query": "s_{i-1}",
+            "query": "sum_l s_{i-1}^l" if self.query_sum else "s_{i-1}",
             "features": f"tanh(W [y_{{i-1}}; s_i; {context}])",
         }
 
@@ -286,7 +352,8 @@ class BahdanauDecoder(nn.Module):
         memory = state.memory.as_shared()
         hidden, contexts, weights = [], [], []
         for time in range(len(loop)):
-            context, seen = lookup(loop.hidden[:, None], memory, with_weights=with_weights)
+            query = loop.sum if self.query_sum else loop.hidden
+            context, seen = lookup(query[:, None], memory, with_weights=with_weights)
             hidden.append(loop.step(time, context[:, 0]))
             contexts.append(context)
             weights.append(seen)

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from threading import Timer
 from types import TracebackType
 from typing import Protocol, TypeVar, runtime_checkable
@@ -18,7 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from regard.training.loop import Limits
+from regard.runs.plan import Estimate, PlanMade, TrainingPlan, plan_of
+from regard.training.loop import Limits, Start
 from regard.training.progress import Observer, Observers
 from regard.training.progress import Progress as TrainingProgress
 from regard.training.update import UpdateResult
@@ -69,6 +71,12 @@ class TrainingDisplay(LiveLine):
         self._last_line = time.monotonic()
         self._valid = ""
 
+    def starting(self, start: Start) -> None:
+        """Show the plan of a training whose data was described."""
+        if start.objective.read is not None:
+            for line in str(plan_of(start)).splitlines():
+                self._print(line)
+
     def updated(
         self, progress: TrainingProgress, result: UpdateResult, facts: Mapping[str, float]
     ) -> None:
@@ -98,14 +106,72 @@ class TrainingDisplay(LiveLine):
         """Say why it is over."""
         self._print(f"stopped after {progress.seconds:.0f} s: {reason}")
 
+    def noted(self, line: str) -> None:
+        """Show a note."""
+        self._print(line)
+
     def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True)
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _speed(self) -> float:
         """Return target tokens a second over the last updates."""
         (first, _), (last, _) = self._recent[0], self._recent[-1]
         tokens = sum(tokens for _, tokens in list(self._recent)[1:])
         return tokens / (last - first) if last > first else 0.0
+
+
+def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
+    """Return what a person wants to know of a plan, as rows of a name and a text."""
+    found, often = plan.estimate, f"{plan.trainings} x " if plan.trainings > 1 else ""
+    memory = found.memory
+    parts = ", ".join(
+        f"{name} {_megabytes(getattr(memory, name))}"
+        for name in ("weights", "gradients", "optimiser", "activations")
+    )
+    frozen = found.parameters - found.trained_parameters
+    return [
+        *((fact.name.replace("_", " "), fact.text) for fact in plan.facts),
+        ("model", f"{found.parameters:,} parameters" + (f", {frozen:,} frozen" * bool(frozen))),
+        ("updates", often + _updates_text(found, unit=plan.unit)),
+        ("memory", f"about {_megabytes(memory.total)} MB of tensors ({parts})"),
+        ("time", often + _time_text(found)),
+        *(("" if number else "because", why) for number, why in enumerate(plan.reasons)),
+    ]
+
+
+def _updates_text(found: Estimate, *, unit: str) -> str:
+    epochs = found.epochs
+    shown = f"{found.updates:,}" if not found.by_minutes else f"about {found.updates:,}"
+    shown += f" of {found.tokens_per_update:,.0f} {unit}"
+    if found.updates_per_epoch is None or epochs is None:
+        return shown
+    return f"{shown}; {found.updates_per_epoch:,} an epoch, {_two_digits(epochs)} epochs"
+
+
+def _time_text(found: Estimate) -> str:
+    each = f"{_seconds(found.seconds_per_update)} an update, measured on "
+    each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
+    shared = f", {found.processes} processes" if found.processes > 1 else ""
+    if found.by_minutes:
+        return f"{found.seconds / 60:g} minutes, as asked for ({each}{shared})"
+    return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
+
+
+def _seconds(seconds: float) -> str:
+    """Return a duration in the unit that suits it."""
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{_two_digits(seconds / size)} {unit}"
+    return f"{_two_digits(seconds)} s" if seconds >= 1 else f"{_two_digits(1000 * seconds)} ms"
+
+
+def _two_digits(number: float) -> str:
+    """Return a number with at least two digits that count: 0.53, 5.3, 53, 530."""
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
+
+
+def _megabytes(count: int) -> str:
+    return _two_digits(count / 1e6)
 
 
 class QuietDisplay(TrainingDisplay):
@@ -138,7 +204,7 @@ class Display(Protocol):
         """Return an observer that is shown while entered; a quiet one leaves validations out."""
         ...
 
-    def translating(self) -> AbstractContextManager[Watcher]:
+    def translating(self, title: str = "Translating") -> AbstractContextManager[Watcher]:
         """Return what is told how many lines are translated."""
         ...
 
@@ -164,9 +230,9 @@ class ConsoleDisplay:
         kind = QuietDisplay if quiet else TrainingDisplay
         return kind(self.console, limits, title=title, unit=unit)
 
-    def translating(self) -> AbstractContextManager[Watcher]:
+    def translating(self, title: str = "Translating") -> AbstractContextManager[Watcher]:
         """Return a live line."""
-        return BulkDisplay(self.console)
+        return BulkDisplay(self.console, title)
 
     def note(self, line: str) -> None:
         """Print the line as it is."""
@@ -186,12 +252,48 @@ class SilentDisplay:
         """Return an observer of nothing."""
         return nullcontext(Observers([]))
 
-    def translating(self) -> AbstractContextManager[Watcher]:
+    def translating(self, title: str = "Translating") -> AbstractContextManager[Watcher]:
         """Return a watcher of nothing."""
         return nullcontext(_Nobody())
 
     def note(self, line: str) -> None:
         """Do nothing."""
+
+
+class DryRunDisplay(SilentDisplay):
+    """Ends a training right before it starts, by `PlanMade`; until then it shows what another does.
+
+    A plan is made, not shown: it shows itself.
+    """
+
+    def __init__(self, shown: Display):
+        self._shown = shown
+        self.reasons: tuple[str, ...] = ()
+        """Why the settings are as they are, where they were chosen by the data."""
+
+    def waiting(self, message: str) -> AbstractContextManager[None]:
+        """Show that something of unknown length is going on."""
+        return self._shown.waiting(message)
+
+    def note(self, line: str) -> None:
+        """Show a line of plain text."""
+        self._shown.note(line)
+
+    def training(
+        self, limits: Limits, *, title: str, unit: str = "tokens", quiet: bool = False
+    ) -> AbstractContextManager[Observer]:
+        """Return an observer that lets no training start."""
+        return nullcontext(_DryRun(title))
+
+
+class _DryRun(Observers):
+    def __init__(self, title: str):
+        super().__init__([])
+        self._title = title
+
+    def starting(self, start: Start) -> None:
+        """End here."""
+        raise PlanMade(replace(plan_of(start), title=self._title))
 
 
 class _Nobody:
@@ -224,9 +326,12 @@ def waiting(console: Console, message: str) -> Iterator[None]:
 class BulkDisplay(LiveLine):
     """Shows lines, lines a second, and the time that is left where the input's size is known."""
 
-    def __init__(self, console: Console):
-        super().__init__(console, "Translating")
-        self._start = self._last_line = time.monotonic()
+    def __init__(self, console: Console, title: str = "Translating"):
+        super().__init__(console, title)
+        self._title = title
+        self._start = time.monotonic()
+        # A log hears of it soon, then from time to time.
+        self._last_line = self._start + SECONDS_WORTH_A_LINE - SECONDS_BETWEEN_LINES
         self._first: tuple[int, float] | None = None
 
     def moved(self, lines: int, share: float | None) -> None:
@@ -238,7 +343,7 @@ class BulkDisplay(LiveLine):
         self._bar.update(self._task, completed=share or 0.0, facts=facts)
         if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._console.print(facts, highlight=False, soft_wrap=True)
+            self._console.print(f"{self._title}: {facts}", highlight=False, soft_wrap=True)
 
     def _facts(self, lines: int, share: float | None, seconds: float) -> str:
         first_line, first_share = self._first or (0, 0.0)

@@ -2,6 +2,7 @@
 
 recipe.toml        how it was made
 source.*, target.* the tokenizers, as plain files
+evidence.json      the versions and the fingerprint of the data that it began with
 metrics.jsonl      the course of the training
 checkpoints/       to continue from
 best/              the weights that validation chose
@@ -12,26 +13,42 @@ examples.txt       a few sentences to try it with
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from regard.base.errors import RegardError, RunError, SettingsError
-from regard.base.files import write_file
+from regard.base.errors import (
+    Interrupted,
+    RegardError,
+    RunError,
+    SettingsError,
+    system_problem,
+)
+from regard.base.files import LOCK, locked, read_json, write_file, write_json
 from regard.base.protocols import Tokenizer
+from regard.runs.catalogue import record_parts, require_parts
 from regard.settings import recipe as recipes
 from regard.text.tokenizers import load_tokenizer
-from regard.training.checkpoint import CheckpointStore, read_state
+from regard.training.checkpoint import (
+    DIVERGED,
+    CheckpointStore,
+    checkpoint_folders,
+    read_state,
+    step_of,
+)
 from regard.training.loop import Limits
-from regard.training.progress import MetricsLog, TensorBoardLog
+from regard.training.progress import MetricsLog, StopSignals, TensorBoardLog
 
 RECIPE = "recipe.toml"
+EVIDENCE = "evidence.json"
 
 
 class Run:
@@ -47,10 +64,11 @@ class Run:
             raise RunError(f"{folder} is a file; choose another folder with --out.")
         if (folder / RECIPE).exists():
             raise RunError(
-                f"{folder} already holds a run: continue it with --resume, or choose another "
-                "folder with --out."
+                f"{folder} already holds a run: continue it with `{resume_command(folder)}`, or "
+                "choose another folder with --out."
             )
-        if folder.exists() and any(folder.iterdir()):
+        ours = (LOCK, f".{RECIPE}.")  # a start that was killed may have left these
+        if folder.exists() and any(not one.name.startswith(ours) for one in folder.iterdir()):
             raise RunError(f"{folder} is not empty; choose another folder with --out.")
 
     @classmethod
@@ -59,12 +77,21 @@ class Run:
         cls.require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / RECIPE, recipes.recipe_text(recipe))
+        record_parts(folder, recipe)
         return cls(folder)
 
     def discard(self) -> None:
         """Remove a run that has no checkpoint yet, so that its folder can be used again."""
-        if not (self.folder / "checkpoints").exists():
+        if self.last_update is None and not (self.folder / DIVERGED).exists():
             shutil.rmtree(self.folder)
+
+    @property
+    def last_update(self) -> int | None:
+        """The update of the newest checkpoint, of the last seed if there are several."""
+        for folder in (self.folder, *sorted(self.folder.glob("seeds/*"), reverse=True)):
+            if folders := checkpoint_folders(folder):
+                return step_of(folders[-1])
+        return None
 
     @classmethod
     def open(cls, folder: Path) -> Run:
@@ -73,6 +100,9 @@ class Run:
             raise RunError(f"There is no run at {folder}: no such folder.")
         if not (folder / RECIPE).is_file():
             raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
+        if not (folder / RECIPE).stat().st_size:  # or else it would be read as all defaults
+            raise RunError(f"{folder / RECIPE} is empty. Restore it, or train again.")
+        require_parts(folder)
         return cls(folder)
 
     def recipe(self, kind: type[recipes.AnyRecipe]) -> recipes.AnyRecipe:
@@ -92,7 +122,9 @@ class Run:
 
     def rewrite(self, recipe: recipes.Recipe) -> None:
         """Record the recipe that a resumed training or a tuned search goes on with."""
-        write_file(self.folder / RECIPE, recipes.recipe_text(recipe))
+        path, text = self.folder / RECIPE, recipes.recipe_text(recipe)
+        if path.read_text(encoding="utf-8") != text:
+            write_file(path, text)
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: what was trained, how it learned and what the test found."""
@@ -120,13 +152,12 @@ class Run:
 
     def weights(self) -> Path:
         """Return the folder of the weights to use: the best, or else the newest checkpoint."""
-        newest = sorted((self.folder / "checkpoints").glob("step-*"))[-1:]
-        for folder in (self.folder / "best", *newest):
+        for folder in (self.folder / "best", *checkpoint_folders(self.folder)[-1:]):
             if folder.is_dir():
                 return folder
         raise RunError(
             f"{self.folder} has no weights yet: its training was stopped before the first "
-            "checkpoint. Continue it with --resume."
+            f"checkpoint. Continue it with `{resume_command(self.folder)}`."
         )
 
 
@@ -150,6 +181,14 @@ class TrainedRun:
         """Return the results as a person reads them."""
         return [f"Run: {self.run.folder}   report: {self.report}"]
 
+    def drawn(self, width: int) -> Any:
+        """Return a picture for a terminal of this width; None if there is none."""
+        return None
+
+    def next_commands(self) -> list[str]:
+        """Return what can be done with the run now."""
+        return []
+
     def _repr_html_(self) -> str:
         return self.run._repr_html_()
 
@@ -159,35 +198,9 @@ MAY_CHANGE = {"title", "training", "decoding"}
 PACKAGES = ("regard", "torch", "sentencepiece", "safetensors")
 
 
-@runtime_checkable
-class LimitSettings(Protocol):
-    """The part of a task's training settings that says when to stop, validate and save."""
-
-    @property
-    def steps(self) -> int: ...  # noqa: D102
-
-    @property
-    def minutes(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def patience(self) -> int | None: ...  # noqa: D102
-
-    @property
-    def validate_every(self) -> int: ...  # noqa: D102
-
-    @property
-    def checkpoint_every(self) -> int: ...  # noqa: D102
-
-
-def limits_of(settings: LimitSettings) -> Limits:
-    """Return when to stop, validate and save."""
-    return Limits(
-        steps=settings.steps,
-        minutes=settings.minutes,
-        patience=settings.patience,
-        validate_every=settings.validate_every,
-        checkpoint_every=settings.checkpoint_every,
-    )
+def limits_of(settings: recipes.Settings) -> Limits:
+    """Return when to stop, validate and save, of training settings that have all of these keys."""
+    return Limits(**{limit.name: getattr(settings, limit.name) for limit in fields(Limits)})
 
 
 def open_run(folder: Path, recipe: recipes.Recipe, *, resume: bool) -> Run:
@@ -225,14 +238,67 @@ def _setting(recipe: recipes.Recipe, key: str) -> Any:
 
 @contextmanager
 def training_run(folder: Path, recipe: recipes.Recipe, *, resume: bool) -> Iterator[Run]:
-    """Open a run to train; a new one that fails before its first checkpoint is removed again."""
-    run = open_run(folder, recipe, resume=resume)
+    """Open a run to train, which no other process can do at the same time.
+
+    A new one that fails or is stopped before its first checkpoint is removed again. A signal to
+    stop becomes an Interrupted that says how to go on, a full disk one sentence.
+    """
+    if resume:
+        Run.open(folder)
+    else:
+        Run.require_free(folder)
+    with _one_sentence(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with StopSignals(at_once=True), locked(folder):
+            run = open_run(folder, recipe, resume=resume)
+            try:
+                yield run
+            except KeyboardInterrupt as stop:
+                raise _interrupted(run, recipe, stop, new=not resume) from None
+            except (RegardError, OSError):
+                if not resume:
+                    run.discard()
+                raise
+
+
+@contextmanager
+def _one_sentence(folder: Path) -> Iterator[None]:
+    """Turn what the disk or its permissions refuse into one sentence with a remedy."""
     try:
-        yield run
-    except RegardError:
-        if not resume:
-            run.discard()
-        raise
+        yield
+    except OSError as error:
+        raise RunError(
+            f"{system_problem(error)} What was saved before is whole: go on with "
+            f"`{resume_command(folder)}`, or start again if nothing was saved yet."
+        ) from error
+
+
+def _interrupted(
+    run: Run, recipe: recipes.Recipe, stop: KeyboardInterrupt, *, new: bool
+) -> Interrupted:
+    """Return the interruption of a training with the words for it."""
+    number = stop.number if isinstance(stop, Interrupted) else signal.SIGINT
+    update = getattr(stop, "step", None) or run.last_update
+    if update is None and new:
+        run.discard()
+        kept = "stopped before the first update: nothing is kept"
+        return Interrupted(f"{kept}; give the same command to begin again", number=number)
+    given = getattr(getattr(recipe, "data", None), "from_memory", False)
+    given_model = getattr(recipe, "own_model", False)
+    more = ", data=..." * bool(given) + ", model=..." * bool(given_model)
+    again = f'regard.train(resume="{run.folder}"{more})' if more else resume_command(run.folder)
+    place = "before the first update" if update is None else f"at update {update}"
+    return Interrupted(f"stopped {place}; go on with: {again}", number=number, step=update)
+
+
+def resume_command(folder: Path) -> str:
+    """Return the command that goes on with a run."""
+    return f"regard train --resume {quoted(folder)}"
+
+
+def quoted(folder: Path) -> str:
+    """Return a path as a shell reads it."""
+    return shlex.quote(str(folder))
 
 
 def require_files(from_memory: bool, *, what: str) -> None:
@@ -256,22 +322,26 @@ def evidence_of(fingerprint: str) -> dict[str, Any]:
 
 
 def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
-    """Return the run's checkpoints, refusing to go on with other data than they were made of."""
-    store = CheckpointStore(run.folder, keep=keep, evidence=evidence_of(fingerprint))
-    for folder in store.folders()[-1:]:
-        if read_state(folder).get("data") != fingerprint:
-            raise RunError(
-                f"The data has changed since the checkpoint {folder}: it cannot be resumed "
-                "exactly. Restore the data, or train into another folder."
-            )
+    """Return the run's checkpoints, refusing to go on with other data than it began with."""
+    evidence = evidence_of(fingerprint)
+    store = CheckpointStore(run.folder, keep=keep, evidence=evidence)
+    path = run.folder / EVIDENCE
+    before = read_json(path, owner="run") if path.exists() else None
+    if before is None and store.newest is not None:  # an older run has it in its checkpoints alone
+        before = read_state(store.newest)
+    if isinstance(before, dict) and before.get("data") != fingerprint:
+        raise RunError(
+            f"The data has changed since the run at {run.folder} began: it cannot be resumed "
+            "exactly. Restore the data, or train into another folder."
+        )
+    if not path.exists():
+        write_json(path, evidence)
     return store
 
 
 def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False) -> list[Any]:
     """Return the files that a training writes its course to, cut back to the newest checkpoint."""
-    newest = store.folders()[-1:]
-    step = int(read_state(newest[0])["progress"]["step"]) if newest else 0
-    records: list[Any] = [MetricsLog(run.metrics, resume_step=step)]
+    records: list[Any] = [MetricsLog(run.metrics, resume_step=store.step)]
     if tensorboard:
         records.append(TensorBoardLog(run.folder / "tensorboard"))
     return records

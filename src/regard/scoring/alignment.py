@@ -16,7 +16,7 @@ from regard.scoring.measures import Score
 Link: TypeAlias = tuple[int, int]
 Links: TypeAlias = Collection[Link]
 
-LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
 class GoldLinks(NamedTuple):

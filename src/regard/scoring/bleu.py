@@ -1,15 +1,19 @@
 """BLEU and chrF, of corpora, of sentences and by length: sacreBLEU's numbers and signatures."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.base.errors import RegardError, SettingsError
 from regard.scoring.measures import Score
+from regard.text.vocabulary import composed, uncomposed
 
 # sacreBLEU has more, but they download a model or need a dictionary that is not installed.
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
@@ -25,8 +29,10 @@ def corpus_bleu(
 ) -> Score:
     """Return the BLEU of a corpus (Papineni et al. 2002; sacreBLEU: Post 2018).
 
-    With `effective_order` a corpus too short to hold any 4-gram is scored by the n-grams it has
-    instead of getting 0; wherever there is a 4-gram the value is the same.
+    Texts that are not in Unicode's composed form are normalised, so that letters that look alike
+    count as alike, and the signature says so. With `effective_order` a corpus too short to hold
+    any 4-gram is scored by the n-grams it has instead of getting 0; wherever there is a 4-gram the
+    value is the same.
     """
     require_pairs(system, reference)
     require_tokenizer(tokenize)
@@ -36,11 +42,12 @@ def corpus_bleu(
         effective_order=effective_order,
         force=True,  # or its hint about tokenised text would be printed at every validation
     )
-    result = metric.corpus_score(list(system), [list(reference)])
+    both = Composed.of(system, reference)
+    result = metric.corpus_score(both.system, [both.reference])
     return Score(
         name="BLEU",
         value=min(100.0, float(result.score)),  # rounding can lift a perfect score just above 100
-        signature=str(metric.get_signature()),
+        signature=f"{metric.get_signature()}{both.mark}",
         detail={
             "precisions": [float(precision) for precision in result.precisions],
             "brevity_penalty": float(result.bp),
@@ -65,11 +72,12 @@ def corpus_chrf(
     if word_order < 0:
         raise SettingsError(f"word_order ({word_order}) must be 0 (chrF2) or more (2: chrF2++).")
     metric = CHRF(word_order=word_order, lowercase=lowercase)
-    result = metric.corpus_score(list(system), [list(reference)])
+    both = Composed.of(system, reference)
+    result = metric.corpus_score(both.system, [both.reference])
     return Score(
         name=str(result.name),
         value=min(100.0, float(result.score)),
-        signature=str(metric.get_signature()),
+        signature=f"{metric.get_signature()}{both.mark}",
         detail={
             "character_order": int(result.char_order),
             "word_order": int(result.word_order),
@@ -77,6 +85,80 @@ def corpus_chrf(
             "sentences": len(system),
         },
     )
+
+
+UNICODE_MARK = "|unicode:nfc"
+
+
+class Composed(NamedTuple):
+    """Outputs and references in Unicode's composed form, and how many of each were not."""
+
+    system: list[str]
+    reference: list[str]
+    changed: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, system: Sequence[str], reference: Sequence[str]) -> Composed:
+        """Return both as they are if all are composed already, as nearly all texts are."""
+        changed = uncomposed(system), uncomposed(reference)
+        if not any(changed):
+            return cls(list(system), list(reference))
+        return cls(list(map(composed, system)), list(map(composed, reference)), changed)
+
+    @property
+    def mark(self) -> str:
+        """What a signature adds to sacreBLEU's."""
+        return UNICODE_MARK if any(self.changed) else ""
+
+
+SAMPLES = 1_000  # resampled test sets
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The 95 % confidence interval of a score over resampled test sets."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, mean: float, half_width: float) -> Interval:
+        """Return mean ± half width, clipped to percentages."""
+        low, high = (min(100.0, max(0.0, end)) for end in (mean - half_width, mean + half_width))
+        return cls(low, high)
+
+
+def bleu_interval(
+    system: Sequence[str],
+    reference: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
+) -> Interval:
+    """Return the interval of a corpus BLEU with effective order (Koehn 2004, section 3)."""
+    require_pairs(system, reference)
+    require_tokenizer(tokenize)
+    metric = BLEU(tokenize=tokenize, effective_order=True, force=True)
+    both = Composed.of(system, reference)
+    result = metric.corpus_score(both.system, [both.reference], n_bootstrap=samples)
+    return Interval.around(float(result._mean), float(result._ci))
+
+
+def chrf_interval(
+    system: Sequence[str], reference: Sequence[str], *, samples: int = SAMPLES
+) -> Interval:
+    """Return the interval of a corpus chrF2 (Koehn 2004, section 3).
+
+    sacreBLEU's own bootstrap fails where some of the resampled scores are zero.
+    """
+    require_pairs(system, reference)
+    both = Composed.of(system, reference)
+    metric = CHRF()
+    counts = np.array(metric._extract_corpus_statistics(both.system, [both.reference]))
+    rows = np.random.default_rng(12345).integers(len(counts), size=(samples, len(counts)))
+    scores = [float(metric._compute_score_from_stats(counts[r].sum(axis=0)).score) for r in rows]
+    low, high = np.percentile(scores, [2.5, 97.5])
+    return Interval.around(float(np.mean(scores)), float(high - low) / 2)
 
 
 def require_tokenizer(tokenize: str) -> None:

@@ -6,27 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from regard.scoring.bleu import Band, require_pairs, require_tokenizer
+from regard.scoring.bleu import (
+    SAMPLES,
+    UNICODE_MARK,
+    Band,
+    Interval,
+    bleu_interval,
+    require_pairs,
+    require_tokenizer,
+)
 from regard.settings.recipe import require_known
-
-SAMPLES = 1_000
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The 95 % confidence interval of a score over resampled test sets."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def around(cls, mean: float, half_width: float) -> Interval:
-        """Return mean ± half width, clipped to percentages."""
-        low, high = (min(100.0, max(0.0, end)) for end in (mean - half_width, mean + half_width))
-        return cls(low, high)
+from regard.text.vocabulary import composed, uncomposed
 
 
 @dataclass(frozen=True)
@@ -74,21 +68,6 @@ class PairedResult:
         }
 
 
-def bleu_interval(
-    system: Sequence[str],
-    reference: Sequence[str],
-    *,
-    tokenize: str = "13a",
-    samples: int = SAMPLES,
-) -> Interval:
-    """Return the interval of a corpus BLEU with effective order (Koehn 2004, section 3)."""
-    require_pairs(system, reference)
-    require_tokenizer(tokenize)
-    metric = BLEU(tokenize=tokenize, effective_order=True, force=True)
-    result = metric.corpus_score(list(system), [list(reference)], n_bootstrap=samples)
-    return Interval.around(float(result._mean), float(result._ci))
-
-
 def bands_with_intervals(
     bands: Sequence[Band],
     system: Sequence[str],
@@ -115,6 +94,55 @@ def bands_with_intervals(
     return found
 
 
+@dataclass(frozen=True)
+class BleuChange:
+    """How much BLEU changes from one output of the same sentences to another, with an interval."""
+
+    bleu: float
+    baseline: float
+    interval: Interval
+    """Of the difference, over resampled sentences."""
+
+    @property
+    def difference(self) -> float:
+        """The new BLEU minus the old."""
+        return self.bleu - self.baseline
+
+
+def bleu_change(
+    system: Sequence[str],
+    baseline: Sequence[str],
+    reference: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
+    seed: int = 12_345,
+) -> BleuChange:
+    """Return the change of BLEU with the 95 % interval of paired resampling (Koehn 2004, 4).
+
+    A single sentence that loops can move BLEU by a point; the interval shows that.
+    """
+    require_tokenizer(tokenize)
+    metric = BLEU(tokenize=tokenize, effective_order=True, force=True)
+    counts = []
+    for outputs in (system, baseline):
+        require_pairs(outputs, reference)
+        counts.append(np.array(metric._extract_corpus_statistics(list(outputs), [list(reference)])))
+    random = np.random.default_rng(seed)
+    differences = []
+    for _ in range(samples):
+        rows = random.integers(0, len(reference), len(reference))
+        new, old = (_bleu_of(metric, part[rows].sum(axis=0)) for part in counts)
+        differences.append(new - old)
+    low, high = np.percentile(differences, [2.5, 97.5])
+    new, old = (_bleu_of(metric, part.sum(axis=0)) for part in counts)
+    return BleuChange(new, old, Interval(float(low), float(high)))
+
+
+def _bleu_of(metric: BLEU, counts: np.ndarray) -> float:
+    return min(100.0, float(metric._compute_score_from_stats(counts.tolist()).score))
+
+
 def paired_bootstrap(
     systems: Mapping[str, Sequence[str]],
     reference: Sequence[str],
@@ -130,13 +158,14 @@ def paired_bootstrap(
         require_pairs(outputs, reference)
     names = [baseline, *(name for name in systems if name != baseline)]
     test = PairedTest(
-        [(name, list(systems[name])) for name in names],
+        [(name, [composed(one) for one in systems[name]]) for name in names],
         {"BLEU": BLEU(tokenize=tokenize, force=True)},
-        [list(reference)],
+        [[composed(one) for one in reference]],
         test_type="bs",
         n_samples=samples,
     )
     signatures, found = test()
+    changed = uncomposed(reference) or any(uncomposed(outputs) for outputs in systems.values())
     results: dict[str, Any] = dict(zip(names, found["BLEU"], strict=True))
     baseline_bleu = float(results[baseline].score)
     return {
@@ -145,7 +174,7 @@ def paired_bootstrap(
             difference=float(result.score) - baseline_bleu,
             p_value=None if name == baseline else float(result.p_value),
             interval=Interval.around(float(result.mean), float(result.ci)),
-            signature=str(signatures["BLEU"]),
+            signature=f"{signatures['BLEU']}{UNICODE_MARK if changed else ''}",
         )
         for name in systems
         for result in [results[name]]

@@ -195,8 +195,9 @@ def score_labels(
 
 @dataclass(frozen=True)
 class ForecastScore:
-    """Mean squared errors of a model and of the naive forecast, in scaled units.
+    """Mean squared errors of a model and of simple forecasts, in scaled units.
 
+    The naive forecast repeats the last value, the seasonal one the values of the season before.
     `unit` is the length of the scaled interval [0, 1] in the units of the series.
     """
 
@@ -204,6 +205,15 @@ class ForecastScore:
     naive_mse: float
     windows: int
     unit: float
+    season: int | None = None
+    seasonal_mse: float | None = None
+
+    @property
+    def seasonal_rmse(self) -> float | None:
+        """The typical error of repeating the season before, in the units of the series."""
+        if self.seasonal_mse is None:
+            return None
+        return float(np.sqrt(self.seasonal_mse)) * self.unit
 
     @property
     def rmse(self) -> float:
@@ -223,8 +233,10 @@ class ForecastScore:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {**asdict(self), "rmse": self.rmse, "naive_rmse": self.naive_rmse}
+        """Return plain values for JSON; those of a season only if there is one."""
+        errors = {"rmse": self.rmse, "naive_rmse": self.naive_rmse}
+        found = {**asdict(self), **errors, "seasonal_rmse": self.seasonal_rmse}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def score_forecast(
@@ -233,11 +245,15 @@ def score_forecast(
     *,
     last: Float[np.ndarray, "windows"],
     unit: float,
+    season: int | None = None,
+    seasonal: Float[np.ndarray, "windows horizon"] | None = None,
 ) -> ForecastScore:
-    """Score a forecast and the naive one, which repeats the last known value."""
+    """Score a forecast, the naive one and, where there is a season, the seasonal one."""
     return ForecastScore(
         mse=float(np.mean((forecast - expected) ** 2)),
         naive_mse=float(np.mean((last[:, None] - expected) ** 2)),
         windows=len(expected),
         unit=unit,
+        season=season if seasonal is not None else None,
+        seasonal_mse=None if seasonal is None else float(np.mean((seasonal - expected) ** 2)),
     )

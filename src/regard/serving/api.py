@@ -2,19 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel
 
 from regard.base.errors import RegardError
-from regard.serving.attention import AttentionRequest
+from regard.serving.attention import AttentionRequest, TextRequest
+from regard.serving.batcher import TranslationOptions
 from regard.serving.errors import ApiError, user_mistake
 from regard.serving.middleware import INTERNAL_ERROR, log_failure
-from regard.serving.requests import read_request, require_text
+from regard.serving.requests import OTHER_BREAK, read_request
 from regard.serving.state import server_of
 from regard.serving.worker import ModelWorker
+from regard.text.sentences import split_sentences
 
 T = TypeVar("T")
 
@@ -53,22 +56,33 @@ async def _disconnected(request: Request) -> None:
 
 router = APIRouter()
 
-BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": AttentionRequest.model_json_schema()}},
-    }
-}
+
+def _body(kind: type[BaseModel]) -> dict[str, Any]:
+    schema = {"application/json": {"schema": kind.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": schema}}
+
+
+# A name and its data, as one server-sent event.
+Event: TypeAlias = tuple[str, dict[str, Any]]
+# Sentences of a text that are queued at once: a long text takes turns with other requests.
+SENTENCES_AT_ONCE = 16
 
 
 @router.get("/models", summary="The models, with their languages, sizes and examples")
 async def models(request: Request) -> JSONResponse:
-    """Return all models in the order in which they were given."""
-    return JSONResponse({"models": [worker.description for worker in server_of(request).workers]})
+    """Return all models in the order in which they were given, and the longest text."""
+    server = server_of(request)
+    server.require_key(request)
+    return JSONResponse(
+        {
+            "models": [worker.description for worker in server.workers],
+            "max_characters": server.settings.max_characters,
+        }
+    )
 
 
 @router.post("/attend", summary="A translation with its attention, steps and beam",
-             openapi_extra=BODY)  # fmt: skip
+             openapi_extra=_body(AttentionRequest))  # fmt: skip
 async def attend(request: Request) -> Response:
     """Translate one sentence and return its attention weights, steps and beam."""
     worker, attention_request = await _read(request)
@@ -79,47 +93,101 @@ async def attend(request: Request) -> Response:
 
 
 @router.post("/stream", summary="The same as /attend, with the text while it is decoded",
-             openapi_extra=BODY)  # fmt: skip
+             openapi_extra=_body(AttentionRequest))  # fmt: skip
 async def stream(request: Request) -> Response:
     """Send an event for each token of a greedy search, then what /attend returns."""
     worker, attention_request = await _read(request)
     seconds = server_of(request).settings.deadline_seconds
-    return StreamingResponse(
-        _events(worker, attention_request, seconds=seconds),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return _event_stream(_growing(worker, attention_request), seconds=seconds)
+
+
+@router.post("/text", summary="A text of many sentences, translated sentence by sentence",
+             openapi_extra=_body(TextRequest))  # fmt: skip
+async def text(request: Request) -> Response:
+    """Send the sentences of a text in one event, then their translations as they are found.
+
+    The events are "sentences" (each with its text and the white space after it), "translations"
+    (from which sentence on; each with its text and the unknown words, or an error) and "done".
+    """
+    server = server_of(request)
+    body = await read_request(request, TextRequest, server)
+    longest = server.settings.max_characters
+    if len(body.q) > longest:
+        raise ApiError(413, f"The text has {len(body.q)} characters, more than {longest}.")
+    parts = _translations(server.named(body.model), body.q)
+    return _event_stream(parts, seconds=server.settings.deadline_seconds, each=True)
 
 
 async def _read(request: Request) -> tuple[ModelWorker, AttentionRequest]:
     """Return an attention request, checked, and the worker that answers it."""
     server = server_of(request)
-    body = await read_request(request, AttentionRequest, server.settings)
-    server.admit(request, body.api_key)
-    require_text(body.q)
-    require_text(body.prefix, name="prefix")
+    body = await read_request(request, AttentionRequest, server)
     return server.named(body.model), body
 
 
-async def _events(
-    worker: ModelWorker, request: AttentionRequest, *, seconds: float
-) -> AsyncIterator[str]:
-    """Yield server-sent events; an error is an event too, as the status has already been sent."""
-    deadline = asyncio.get_running_loop().time() + seconds
+async def _growing(worker: ModelWorker, request: AttentionRequest) -> AsyncIterator[Event]:
+    """Yield a translation as it grows, then with its attention."""
     parts = worker.stream(request)
     try:
+        async for part in parts:
+            yield ("token", {"text": part}) if isinstance(part, str) else ("done", part)
+    finally:
+        await parts.aclose()  # type: ignore[attr-defined]
+
+
+async def _translations(worker: ModelWorker, given: str) -> AsyncIterator[Event]:
+    """Yield the sentences of a text, then their translations, some at a time."""
+    breaks = OTHER_BREAK.sub("\n", given).strip()
+    language = worker.model.pair.source
+    split = await asyncio.to_thread(split_sentences, breaks, language=language, hard_breaks=True)
+    yield "sentences", {"sentences": [each._asdict() for each in split]}
+    for first in range(0, len(split), SENTENCES_AT_ONCE):
+        some = [each.text for each in split[first : first + SENTENCES_AT_ONCE]]
+        yield "translations", {"from": first, "translations": await _each(worker, some)}
+    yield "done", {}
+
+
+async def _each(worker: ModelWorker, texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the translations of sentences; one that cannot be translated has an error instead."""
+    try:
+        found = await worker.translate(texts, TranslationOptions())
+    except ApiError as error:
+        if error.status != 400:
+            raise
+        if len(texts) == 1:
+            return [{"error": error.problem}]
+        return [one for text in texts for one in await _each(worker, [text])]
+    return [{"text": one.text, "unknown": list(one.unknown)} for one in found]
+
+
+def _event_stream(
+    parts: AsyncIterator[Event], *, seconds: float, each: bool = False
+) -> StreamingResponse:
+    return StreamingResponse(
+        _events(parts, seconds=seconds, each=each),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(parts: AsyncIterator[Event], *, seconds: float, each: bool) -> AsyncIterator[str]:
+    """Yield server-sent events; an error is an event too, as the status has already been sent.
+
+    The deadline is that of all events together, or of `each`.
+    """
+    now = asyncio.get_running_loop().time
+    deadline = now() + seconds
+    try:
         while True:
-            left = deadline - asyncio.get_running_loop().time()
+            left = seconds if each else deadline - now()
             try:
-                part = await asyncio.wait_for(anext(parts), max(left, 0.0))
+                name, data = await asyncio.wait_for(anext(parts), max(left, 0.0))
             except StopAsyncIteration:
                 return
             except TimeoutError:
                 raise deadline_error(seconds) from None
-            if isinstance(part, str):
-                yield _event("token", {"text": part})
-            else:
-                yield await asyncio.to_thread(_event, "done", part)
+            large = name == "done"
+            yield await asyncio.to_thread(_event, name, data) if large else _event(name, data)
     except ApiError as error:
         yield _failure(error)
     except RegardError as error:

@@ -41,7 +41,9 @@ async def style() -> Response:
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
     """Return the metrics in the text format of Prometheus."""
-    return Response(server_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
+    server = server_of(request)
+    server.require_key(request)
+    return Response(server.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def render(description: dict[str, Any]) -> str:
@@ -114,6 +116,7 @@ def create_app(
         description="Translates, and shows what the model attends to.",
         docs_url=None,  # FastAPI's own page loads scripts from another server
         redoc_url=None,
+        redirect_slashes=False,  # it would redirect to whatever Host a request names
         lifespan=_run_workers,
     )
     app.state.server = server
@@ -175,7 +178,9 @@ async def _no_icon() -> Response:
 async def _error_response(request: Request, error: Exception) -> Response:
     """Return every error in the same form, including those of the router itself."""
     if isinstance(error, HTTPException):
-        response = ApiError(error.status_code, f"{error.detail}: {request.url.path}").response()
+        response = ApiError(
+            error.status_code, f"{error.detail}: {request.scope['path']}"
+        ).response()
         response.headers.update(error.headers or {})
         return response
     if isinstance(error, RegardError):

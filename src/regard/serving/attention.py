@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Tensor
-from regard.base.special_tokens import BEGIN, END, PAD
+from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.batching.batch import Example, padded
 from regard.decoding.constraints.phrases import Constraints
 from regard.decoding.search import LengthPenalty
@@ -20,8 +20,9 @@ from regard.serving.errors import ApiError, bad_request
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.attention import END_MARK
 from regard.tasks.translation.constraints import TextConstraints
-from regard.tasks.translation.model import LoadedTranslator, Sentence
+from regard.tasks.translation.model import LoadedTranslator, SourceSentence
 from regard.tasks.translation.results import forced_log_probabilities, with_source_words
+from regard.text.tokenizers import unknown_parts
 
 
 class AttentionRequest(BaseModel):
@@ -35,6 +36,14 @@ class AttentionRequest(BaseModel):
     )
     beam: int | None = Field(None, ge=1, description="width of the search")
     top: int = Field(8, ge=0, le=50, description="alternatives at each step")
+    api_key: str = Field("", description="where the server requires one")
+
+
+class TextRequest(BaseModel):
+    """A text of any number of sentences and lines."""
+
+    q: str = Field(description="a text")
+    model: str | None = Field(None, description="name of a model, as /models lists them")
     api_key: str = Field("", description="where the server requires one")
 
 
@@ -69,7 +78,7 @@ def encode_request(
     ended = given is not None and given[-1:] == [END]
     settings = _settings(translator, request.beam)
     prefix = TextConstraints(prefix=request.prefix if given is None else "")
-    found = translator.all_constraints([Sentence(text, source, prefix)], settings)
+    found = translator.all_constraints([SourceSentence(text, source, prefix)], settings)
     constraints = found[0] if found else Constraints()
     if given is not None:
         ids = given[:-1] if ended else given
@@ -120,11 +129,17 @@ def attention_view(
     maps = _maps(translator, request.source, best.tokens)
     steps = _steps(translator, request, best.tokens)
     text = _text(translator, request, best, maps.mean)
+    unknown = unknown_parts(translator.source_tokenizer, request.text, request.source)
+    places = [place for place, number in enumerate(request.source) if number == UNKNOWN]
     return {
         "model": name,
         "text": text,
         "score": round(best.score, PRECISE_DIGITS),
-        "source": _side(translator.source_tokenizer, request.source, request.text),
+        "unknown": list(unknown),
+        "source": {
+            **_side(translator.source_tokenizer, request.source, request.text),
+            "unknown": places if unknown else [],
+        },
         "target": {
             **_side(translator.target_tokenizer, best.tokens, text),
             "ids": list(best.tokens),

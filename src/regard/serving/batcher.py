@@ -130,6 +130,8 @@ class Batcher:
         start = time.monotonic()
         try:
             outcomes = await self._run_batch(sentences)
+            if len(outcomes) != len(sentences):
+                raise RuntimeError(f"{len(outcomes)} outcomes for {len(sentences)} sentences")
         except Exception as error:  # every request of the batch fails with it
             outcomes = [error] * len(sentences)
         speed = len(sentences) / max(time.monotonic() - start, 1e-3)

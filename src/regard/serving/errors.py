@@ -1,8 +1,13 @@
 """Errors of requests: a status, a message, and when to try again."""
 
-from fastapi.responses import JSONResponse
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from regard.base.errors import RegardError
+
+if TYPE_CHECKING:
+    from fastapi.responses import JSONResponse
 
 
 class ApiError(Exception):
@@ -16,6 +21,8 @@ class ApiError(Exception):
 
     def response(self) -> JSONResponse:
         """Return the response to send."""
+        from fastapi.responses import JSONResponse
+
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         return JSONResponse({"error": self.problem}, status_code=self.status, headers=wait)
 

@@ -68,6 +68,8 @@ def pair_of(data: DataSettings, *, run: Path) -> Pair:
     """Return the languages of a run: those of the built-in corpus, or the endings of its files."""
     if data.built_in:
         return read_pair(data.grammar.pair)
+    if data.pair is not None:
+        return read_pair(data.pair)
     if data.from_memory:
         raise SettingsError(
             f"{run} was trained on data given in Python, which does not tell its languages: say "

@@ -6,7 +6,7 @@ The statuses are its own: 400 for what cannot be served, 403 for a key that is m
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -16,7 +16,8 @@ from regard.documents.segments import linked
 from regard.serving import requests
 from regard.serving.api import within_deadline
 from regard.serving.batcher import TranslationOptions
-from regard.serving.errors import bad_request
+from regard.serving.errors import ApiError, bad_request
+from regard.serving.forms import FORM
 from regard.serving.languages import Guess, Pair, language_name
 from regard.serving.state import Server, server_of
 from regard.serving.worker import ModelWorker
@@ -40,6 +41,13 @@ class TranslateRequest(BaseModel):
     api_key: str = Field("", description="where the server requires one")
 
 
+class FoundText(NamedTuple):
+    """The translations of a text, best first, and its words that the model does not know."""
+
+    texts: list[str]
+    unknown: tuple[str, ...]
+
+
 class DetectRequest(BaseModel):
     """A text in some language."""
 
@@ -49,7 +57,7 @@ class DetectRequest(BaseModel):
 
 def _body_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = {"schema": model.model_json_schema()}
-    content = {"application/json": schema, requests.FORM: schema}
+    content = {"application/json": schema, FORM: schema}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -57,14 +65,13 @@ def _body_schema(model: type[BaseModel]) -> dict[str, Any]:
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts; paragraphs, line breaks and tags are kept."""
     server = server_of(request)
-    body = await requests.read_request(request, TranslateRequest, server.settings)
-    server.admit(request, body.api_key)
+    body = await requests.read_request(request, TranslateRequest, server)
     texts = body.q if isinstance(body.q, list) else [body.q]
     _require_within_limits(texts, body.alternatives, server)
     guess = server.detector.best("\n".join(texts)) if body.source == AUTO else None
     pair = Pair(guess.language if guess else body.source, body.target)
     if pair.source == pair.target:  # as LibreTranslate does: there is nothing to translate
-        found = [[text] * (1 + body.alternatives) for text in texts]
+        found = [FoundText([text] * (1 + body.alternatives), ()) for text in texts]
     else:
         work = _translate(server.between(pair), texts, body)
         found = await within_deadline(request, work, seconds=server.settings.deadline_seconds)
@@ -77,8 +84,7 @@ async def translate(request: Request) -> Response:
 async def detect(request: Request) -> Response:
     """Return the source languages, most probable first."""
     server = server_of(request)
-    body = await requests.read_request(request, DetectRequest, server.settings)
-    server.admit(request, body.api_key)
+    body = await requests.read_request(request, DetectRequest, server)
     _require_within_limits([body.q], 0, server)
     return JSONResponse([guess.to_dict() for guess in server.detector.guesses(body.q)])
 
@@ -123,8 +129,11 @@ async def frontend_settings(request: Request) -> Response:
 
 
 @router.get("/health", summary="Whether the server is up")
-async def health() -> Response:
-    """Say that the server answers."""
+async def health(request: Request) -> Response:
+    """Say that the server answers and that all its models do."""
+    for worker in server_of(request).workers:
+        if not worker.running:
+            raise ApiError(503, f"The model {worker.model.name} has stopped.")
     return JSONResponse({"status": "ok"})
 
 
@@ -146,13 +155,11 @@ def _require_within_limits(texts: Sequence[str], alternatives: int, server: Serv
             f"Invalid request: alternatives ({alternatives}) exceeds the limit "
             f"({settings.max_alternatives})"
         )
-    for text in texts:
-        requests.require_text(text)
 
 
 async def _translate(
     worker: ModelWorker, texts: Sequence[str], body: TranslateRequest
-) -> list[list[str]]:
+) -> list[FoundText]:
     """Return for each text its translation, then the alternatives."""
 
     def split() -> list[requests.PreparedText]:
@@ -166,14 +173,17 @@ async def _translate(
     )
     found = await worker.translate([s for one in prepared for s in one.sentences], options)
 
-    def join() -> list[list[str]]:
+    def join() -> list[FoundText]:
         left = iter(found)
         each = [(one, [next(left) for _ in one.sentences]) for one in prepared]
         return [
-            [
-                one.filled([linked(_nth(translation, rank)) for translation in own])
-                for rank in range(options.n_best)
-            ]
+            FoundText(
+                [
+                    one.filled([linked(_nth(translation, rank)) for translation in own])
+                    for rank in range(options.n_best)
+                ],
+                tuple(dict.fromkeys(word for sentence in own for word in sentence.unknown)),
+            )
             for one, own in each
         ]
 
@@ -187,14 +197,20 @@ def _nth(translation: Translation, rank: int) -> Translation:
 
 
 def _answer(
-    found: Sequence[Sequence[str]], body: TranslateRequest, guess: Guess | None
+    found: Sequence[FoundText], body: TranslateRequest, guess: Guess | None
 ) -> dict[str, Any]:
     """Return the response: lists if the request had a list."""
     many = isinstance(body.q, list)
-    answer: dict[str, Any] = {"translatedText": [one[0] for one in found] if many else found[0][0]}
+    best = [one.texts[0] for one in found]
+    answer: dict[str, Any] = {"translatedText": best if many else best[0]}
     if body.alternatives:
-        others = [[text for text in dict.fromkeys(one) if text != one[0]] for one in found]
+        others = [
+            [text for text in dict.fromkeys(one.texts) if text != one.texts[0]] for one in found
+        ]
         answer["alternatives"] = others if many else others[0]
+    if any(one.unknown for one in found):  # an addition to LibreTranslate's fields
+        unknown = [list(one.unknown) for one in found]
+        answer["unknownWords"] = unknown if many else unknown[0]
     if guess is not None:
         known = guess.to_dict()
         answer["detectedLanguage"] = [known] * len(found) if many else known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -49,7 +50,9 @@ class ServerSettings(Settings):
 
 
 KEYS = "one key per line, optionally followed by its requests per minute"
+RATE = re.compile(r"[0-9]{1,9}")
 MOST_BUCKETS = 100_000
+WRONG_KEYS_PER_MINUTE = 20
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Keys:
             key, *rest = line.partition("#")[0].split() or [""]
             if not key:
                 continue
-            if len(rest) > 1 or not all(one.isascii() and one.isdigit() for one in rest):
+            if len(rest) > 1 or not all(RATE.fullmatch(one) for one in rest):
                 raise DataError(
                     "the key is followed by something that is not a number",
                     path=path,
@@ -79,8 +82,37 @@ class Keys:
         return cls(rates)
 
 
+class _Buckets:
+    """Token buckets that refill with time; the least recently used are forgotten."""
+
+    def __init__(self, clock: Callable[[], float]):
+        self._clock = clock
+        self._held: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def left(self, owner: bytes, rate: int) -> float:
+        """Return the tokens of a bucket, which holds at most a minute's worth."""
+        now = self._clock()
+        left, since = self._held.pop(owner, (float(rate), now))
+        left = min(float(rate), left + (now - since) * rate / 60)
+        self._held[owner] = (left, now)
+        while len(self._held) > MOST_BUCKETS:
+            self._held.popitem(last=False)
+        return left
+
+    def take(self, owner: bytes, rate: int) -> float:
+        """Take a token if there is one; return how many there were."""
+        left = self.left(owner, rate)
+        if left >= 1:
+            self._held[owner] = (left - 1, self._held[owner][1])
+        return left
+
+
 class RateLimiter:
-    """Checks keys and rates; every address or key has a token bucket that refills with time."""
+    """Checks keys and rates; every address or key has a token bucket that refills with time.
+
+    An address that sends many wrong keys has to wait, so that keys cannot be guessed; a key that
+    was right there before is still served.
+    """
 
     def __init__(
         self,
@@ -91,43 +123,56 @@ class RateLimiter:
     ):
         self._keys = keys
         self._rate = requests_per_minute
-        self._clock = clock
-        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        self._requests = _Buckets(clock)
+        self._wrong = _Buckets(clock)
+        self._known: OrderedDict[bytes, set[bytes]] = OrderedDict()  # right keys of a network
 
     @property
     def requires_key(self) -> bool:
         """Whether requests need an API key."""
         return self._keys is not None
 
+    def require_patience(self, *, address: str) -> None:
+        """Refuse an address that has sent too many wrong keys, unless it has sent a right one."""
+        network = _network(address).encode()
+        if network not in self._known:
+            self._require_patience(network)
+
     def admit(self, *, address: str, key: str) -> None:
         """Admit a request, or refuse it with 403 or 429."""
-        rate, owner = self._rate, _network(address).encode()
+        network = _network(address).encode()
+        rate, owner = self._rate, network
         if self._keys is not None:
             if not key:
                 raise ApiError(403, "Please give an API key, as api_key.")
             owner = _digest(key)
-            if owner not in self._keys.rates:
-                raise ApiError(403, "Invalid API key")
+            self._check(self._keys, owner, network)
             key_rate = self._keys.rates[owner]
             rate = self._rate if key_rate is None else key_rate
-        if rate:
-            self._take_token(owner, rate)
+        if rate and (left := self._requests.take(owner, rate)) < 1:
+            raise _wait(f"Too many requests: {rate} a minute are allowed.", left, rate)
 
-    def _take_token(self, owner: bytes, rate: int) -> None:
-        """Take one token from a bucket that holds at most a minute's worth."""
-        now = self._clock()
-        left, since = self._buckets.pop(owner, (float(rate), now))
-        left = min(float(rate), left + (now - since) * rate / 60)
-        allowed = left >= 1
-        self._buckets[owner] = (left - 1 if allowed else left, now)
-        while len(self._buckets) > MOST_BUCKETS:  # the least recently used one
-            self._buckets.popitem(last=False)
-        if not allowed:
-            raise ApiError(
-                429,
-                f"Too many requests: {rate} a minute are allowed.",
-                retry_after=max(1, math.ceil((1 - left) * 60 / rate)),
-            )
+    def _check(self, keys: Keys, key: bytes, network: bytes) -> None:
+        """Refuse a wrong key, and one that comes after many wrong ones."""
+        if key not in self._known.get(network, ()):
+            self._require_patience(network)
+        if key not in keys.rates:
+            self._wrong.take(network, WRONG_KEYS_PER_MINUTE)
+            raise ApiError(403, "Invalid API key")
+        self._known.setdefault(network, set()).add(key)
+        self._known.move_to_end(network)
+        while len(self._known) > MOST_BUCKETS:
+            self._known.popitem(last=False)
+
+    def _require_patience(self, network: bytes) -> None:
+        left = self._wrong.left(network, WRONG_KEYS_PER_MINUTE)
+        if left < 1:
+            raise _wait("Too many wrong API keys.", left, WRONG_KEYS_PER_MINUTE)
+
+
+def _wait(problem: str, left: float, rate: int) -> ApiError:
+    """Return the error of a bucket that is empty."""
+    return ApiError(429, problem, retry_after=max(1, math.ceil((1 - left) * 60 / rate)))
 
 
 def _digest(key: str) -> bytes:

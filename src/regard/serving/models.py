@@ -96,6 +96,7 @@ def _from_grammar(data: DataSettings) -> list[str]:
         min_words=min(max(grammar.min_words, FEWEST_WORDS), longest),
         max_words=longest,
         words=grammar.words,
+        style=grammar.style,
         seed=grammar.seed,
     )
     return [pair.source for pair in pairs]

@@ -1,15 +1,11 @@
 """Reading requests: their bodies within limits, and their texts split into sentences."""
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.parser import BytesParser
-from email.policy import HTTP
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qs
+from typing import Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
@@ -18,28 +14,48 @@ from regard.corpora.formats.document import Document, Languages, Segment
 from regard.corpora.formats.html import read_html
 from regard.documents.segments import LinkedText, SplitSegments, Splitting
 from regard.serving.errors import ApiError, bad_request
+from regard.serving.forms import body_fields
 from regard.serving.languages import Pair
 from regard.serving.limits import ServerSettings
+from regard.serving.state import Server
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
-FORM = "application/x-www-form-urlencoded"
-MULTIPART = "multipart/form-data"
+# Larger bodies are parsed in a thread, so that they do not hold up other requests.
+LARGE_BODY = 16_384
+# Fields of a form beside its texts.
+OTHER_FIELDS = 20
 
 
-async def read_request(
-    request: Request, kind: type[AnyModel], settings: ServerSettings
-) -> AnyModel:
-    """Return the validated fields of a request, or raise an error that names the first problem."""
-    body = await _read(request, settings)
-    fields = _fields(body, request.headers.get("content-type", ""))
+async def read_request(request: Request, kind: type[AnyModel], server: Server) -> AnyModel:
+    """Return the fields of an admitted request, or raise an error that names the first problem.
+
+    A request is admitted before its body is read, unless its API key is in the body. Text fields
+    hold neither NUL characters nor lone surrogates.
+    """
+    admitted = server.admit_by_head(request)
+    body = await _read(request, server.settings)
+    content_type = request.headers.get("content-type", "")
+    most = server.settings.max_items + OTHER_FIELDS
+    if len(body) > LARGE_BODY:
+        fields = await asyncio.to_thread(body_fields, body, content_type, most=most)
+    else:
+        fields = body_fields(body, content_type, most=most)
+    if not admitted:
+        server.admit(request, str(fields.get("api_key", "")))
     try:
-        return kind.model_validate(fields)
+        found = kind.model_validate(fields)
     except ValidationError as error:
         raise bad_request(_problem(error)) from None
+    for name in kind.model_fields:
+        value = getattr(found, name)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                _require_text(text, name=name)
+    return found
 
 
-def require_text(text: str, *, name: str = "q") -> None:
+def _require_text(text: str, *, name: str) -> None:
     """Refuse NUL characters and lone surrogates, which are not valid text."""
     if "\0" in text:
         raise bad_request(f"{name} holds a NUL character, which no text has.")
@@ -67,56 +83,6 @@ async def _read(request: Request, settings: ServerSettings) -> bytes:
             408, f"The request did not arrive within {settings.body_seconds:g} seconds."
         ) from None
     return bytes(body)
-
-
-def _fields(body: bytes, content_type: str) -> dict[str, Any]:
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind == MULTIPART:
-        return _multipart(body, content_type)
-    if kind == FORM and not body.lstrip().startswith(b"{"):  # curl -d sends JSON as a form
-        return _form(body)
-    return _json(body)
-
-
-def _json(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise bad_request(f"The request is not UTF-8 (byte {error.start}).") from None
-    except (ValueError, RecursionError):
-        raise bad_request("The request is neither JSON nor a form.") from None
-    if not isinstance(found, dict):
-        raise bad_request('The request must be a JSON object, as {"q": ...}.')
-    return found
-
-
-def _form(body: bytes) -> dict[str, Any]:
-    try:
-        found = parse_qs(body.decode("utf-8"), keep_blank_values=True, errors="strict")
-    except UnicodeDecodeError:
-        raise bad_request("The form is not UTF-8.") from None
-    return _single(found)
-
-
-def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """Return the fields of a multipart form, parsed as the MIME message that it is."""
-    head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
-    message = BytesParser(policy=HTTP).parsebytes(head + body)
-    found: dict[str, list[str]] = {}
-    for part in message.iter_parts():
-        name = part.get_param("name", header="content-disposition")
-        content = part.get_payload(decode=True)
-        if isinstance(name, str) and isinstance(content, bytes):
-            try:
-                found.setdefault(name, []).append(content.decode("utf-8"))
-            except UnicodeDecodeError:
-                raise bad_request("The form is not UTF-8.") from None
-    return _single(found)
-
-
-def _single(found: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the values of a form; a list only where a name is repeated."""
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _problem(error: ValidationError) -> str:

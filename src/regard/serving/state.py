@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
+from regard.base.budgets import SHOWN, shown
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.languages import Detector, Pair, language_name
 from regard.serving.limits import Keys, RateLimiter, ServerSettings
@@ -50,7 +51,7 @@ class Server:
             if name is None or worker.model.name == name:
                 return worker
         known = ", ".join(worker.model.name for worker in self.workers)
-        raise ApiError(404, f"There is no model {name!r}; there are: {known}.")
+        raise ApiError(404, f"There is no model {shown(name)}; there are: {known}.")
 
     def between(self, pair: Pair) -> ModelWorker:
         """Return the worker of the first model for a pair of languages."""
@@ -61,14 +62,41 @@ class Server:
         for code, known in ((pair.source, {p.source for p in pairs}),
                             (pair.target, {p.target for p in pairs})):  # fmt: skip
             if code not in known:
-                raise bad_request(f"{code} is not supported")
+                raise bad_request(f"{code[:SHOWN]} is not supported")
         names = [f"{language_name(code)} ({code})" for code in (pair.target, pair.source)]
         raise bad_request(f"{names[0]} is not available as a target language from {names[1]}")
 
+    def admit_by_head(self, request: Request) -> bool:
+        """Admit a request by its headers and address, or refuse it.
+
+        Returns False if it may have its API key in the body, where it must be admitted again.
+        """
+        key = _key_of(request)
+        if key or not self.rate_limiter.requires_key:
+            self.admit(request, key)
+            return True
+        self.rate_limiter.require_patience(address=_address(request))
+        return False
+
     def admit(self, request: Request, key: str) -> None:
-        """Admit a request, or refuse it."""
-        key = key or request.headers.get("x-api-key", "")
-        self.rate_limiter.admit(address=request.client.host if request.client else "", key=key)
+        """Admit a request with this API key, or refuse it."""
+        self.rate_limiter.admit(address=_address(request), key=key)
+
+    def require_key(self, request: Request) -> None:
+        """Admit a request without a body if the server needs keys; else it is free."""
+        if self.rate_limiter.requires_key:
+            self.admit(request, _key_of(request))
+
+
+def _key_of(request: Request) -> str:
+    """Return the API key in the headers: X-Api-Key, or Authorization as Prometheus sends it."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if kind.lower() == "bearer" else ""
+    return request.headers.get("x-api-key", "") or bearer
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def server_of(request: Request) -> Server:

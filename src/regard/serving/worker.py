@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
@@ -68,6 +69,64 @@ def stream_greedy(
 
 
 T = TypeVar("T")
+Kind = Literal["batch", "view"]
+
+
+class ModelThread:
+    """The thread of one model, used by batches and by attention requests in turn.
+
+    Neither waits for more than one piece of work of the other kind.
+    """
+
+    def __init__(self, name: str):
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
+        self._waiting: dict[Kind, deque[asyncio.Future[None]]] = {"batch": deque(), "view": deque()}
+        self._busy = False
+
+    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+        """Return the result of a function that runs in the thread when it is its turn."""
+        loop = asyncio.get_running_loop()
+        await self._turn(kind, loop)
+        done = self._executor.submit(_contained, work)
+        # A caller that is cancelled goes at once, but the thread is free only when it is done.
+        done.add_done_callback(lambda _: loop.call_soon_threadsafe(self._pass_on, kind))
+        return await asyncio.wrap_future(done)
+
+    def shutdown(self) -> None:
+        """Wait for the work that is running, and end the thread."""
+        self._executor.shutdown()
+
+    async def _turn(self, kind: Kind, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._busy:
+            self._busy = True
+            return
+        turn = loop.create_future()
+        self._waiting[kind].append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on(kind)
+            raise
+
+    def _pass_on(self, kind: Kind) -> None:
+        """Give the turn to the other kind of work, if any waits, or else to the same kind."""
+        other: Kind = "view" if kind == "batch" else "batch"
+        for waiting in (self._waiting[other], self._waiting[kind]):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._busy = False
+
+
+def _contained(work: Callable[[], T]) -> T:
+    """Return the result of the work; what would end a thread is an error like any other."""
+    try:
+        return work()
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"the work ended with {type(error).__name__}") from error
 
 
 class ModelWorker:
@@ -85,7 +144,7 @@ class ModelWorker:
         self._settings = settings
         self._views = 0
         self._batching: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{model.name}")
+        self._thread = ModelThread(model.name)
         self.batcher = Batcher(
             self._run_batch,
             sentences=settings.batch_sentences,
@@ -98,6 +157,11 @@ class ModelWorker:
     def start(self) -> None:
         """Start translating batches; call it inside a running event loop."""
         self._batching = asyncio.create_task(self.batcher.run())
+
+    @property
+    def running(self) -> bool:
+        """Whether the worker takes sentences."""
+        return self._batching is not None and not self._batching.done()
 
     async def stop(self) -> None:
         """Finish the batch that is running, then end the thread."""
@@ -161,7 +225,7 @@ class ModelWorker:
             raise BusyError(retry_after=self.batcher.seconds_of_work())
         self._views += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await self._thread.run("view", work)
         finally:
             self._views -= 1
 
@@ -177,10 +241,8 @@ class ModelWorker:
         return attention_views.attention_view(self.model.translator, self.model.name, request)
 
     async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._thread, translate_batch, self.model.translator, sentences
-        )
+        translator = self.model.translator
+        return await self._thread.run("batch", lambda: translate_batch(translator, sentences))
 
 
 def translate_batch(

@@ -17,7 +17,9 @@ class DecodingSettings(Settings):
         description='"sample" draws outputs at random; "mbr" (minimum Bayes risk) draws many and '
         "keeps the one most similar to the others",
     )
-    beam: int = Field(5, ge=1, description="hypotheses kept at each step; 1 is greedy search")
+    beam: int = Field(
+        5, ge=1, le=1_000, description="hypotheses kept at each step; 1 is greedy search"
+    )
     length_penalty: float = Field(
         1.0, ge=0, description="alpha: scores are divided by length ** alpha"
     )
@@ -43,7 +45,7 @@ class DecodingSettings(Settings):
         description="sample among the most probable tokens, up to this probability mass",
     )
     seed: int = Field(1, ge=0, description="seed of sampling")
-    mbr_samples: int = Field(32, ge=2, description="samples drawn for method mbr")
+    mbr_samples: int = Field(32, ge=2, le=10_000, description="samples drawn for method mbr")
     mbr_utility: Literal["chrf", "bleu"] = Field("chrf", description="how similarity is measured")
     no_repeat_ngram: int = Field(
         0, ge=0, description="n-grams of this size occur at most once; 0: no limit"
@@ -51,15 +53,15 @@ class DecodingSettings(Settings):
     repetition_penalty: float = Field(
         1.0, ge=1, description="factor that makes tokens of the output so far less likely"
     )
-    min_length: int = Field(0, ge=0, description="fewest tokens of an output")
+    min_length: int = Field(0, ge=0, le=100_000, description="fewest tokens of an output")
     min_ratio: float = Field(
         0.0, ge=0, description="fewest tokens of an output, as a multiple of the source's"
     )
-    max_length: int | None = Field(None, ge=1, description="most tokens of an output")
+    max_length: int | None = Field(None, ge=1, le=100_000, description="most tokens of an output")
     max_ratio: float = Field(
-        2.0, gt=0, description="most tokens of an output, as a multiple of the source's"
+        2.0, gt=0, le=1_000, description="most tokens of an output, as a multiple of the source's"
     )
-    max_extra: int = Field(20, ge=1, description="tokens allowed beyond max_ratio")
+    max_extra: int = Field(20, ge=1, le=100_000, description="tokens allowed beyond max_ratio")
     copy_verbatim: bool = Field(
         False, description="require the source's placeholders, URLs and numbers in the output"
     )

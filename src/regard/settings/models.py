@@ -8,6 +8,17 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from regard.settings.recipe import Settings
 
+BIASED_SCORES = ("additive", "bilinear")
+Activation = Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu", "geglu", "geglu-tanh"]
+
+
+# No model is larger; a recipe from a stranger may ask for it, and nobody should wait for that.
+Layers = Annotated[int, Field(ge=1, le=512)]
+Heads = Annotated[int, Field(ge=1, le=1_024)]
+Width = Annotated[int, Field(ge=1, le=131_072)]
+Entries = Annotated[int, Field(le=10_000_000)]
+Length = Annotated[int, Field(le=1_000_000)]
+
 
 def by_family(default: str) -> Discriminator:
     """Return what tells a union's members apart: the `family` of a table, else the default."""
@@ -32,28 +43,89 @@ class RecurrentSettings(Settings):
         description='look back after the state update ("luong"), before it ("bahdanau"), or after '
         'it with one recurrent matrix for encoder and decoder ("shared")',
     )
-    hidden: int = Field(256, ge=1, description="width of the recurrent state")
-    embedding: int = Field(128, ge=1, description="width of the word vectors")
+    hidden: Width = Field(256, description="width of the recurrent state")
+    embedding: Width = Field(128, description="width of the word vectors")
     one_hot: bool = Field(False, description="one-hot tokens instead of word vectors")
-    layers: int = Field(1, ge=1, description="stacked layers in encoder and decoder each")
+    layers: Layers = Field(1, description="stacked layers in encoder and decoder each")
     bidirectional: bool = Field(True, description="read the source from both ends")
     attention: str = Field(
         "dot",
         description='attention score: "dot", "scaled-dot", "bilinear", "additive", '
         '"parameterised", "multi-head", or "none"',
     )
-    heads: int = Field(4, ge=1, description='heads of the attention "multi-head"')
+    heads: Heads = Field(4, description='heads of the attention "multi-head"')
     input_feeding: bool = Field(
         False, description="read the last step's features with each token (luong)"
     )
     dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings, states and features")
-    source_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
-    target_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+    encoder_hidden: Width | None = Field(
+        None, description="width of the encoder's states, if not `hidden`"
+    )
+    encoder_layers: Layers | None = Field(
+        None, description="layers of the encoder, if not `layers`"
+    )
+    start: Literal["last", "zero", "mean", "bridge"] = Field(
+        "last",
+        description="the decoder's first state: the encoder's last, zero, or a tanh layer on the "
+        "mean of the encoder's states or on the last one (bridge)",
+    )
+    query: Literal["top", "sum"] = Field(
+        "top", description="what attention is asked with: the top layer's state, or the sum of all"
+    )
+    score_biases: bool = Field(False, description="biases in the attention score")
+    combination_bias: bool = Field(False, description="a bias where state and context are joined")
+    readout: Width | None = Field(
+        None, description="width of the features before the output layer, if not `hidden`"
+    )
+    output_bias: bool = Field(True, description="a bias in the output layer")
+    source_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
+    target_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
+
+    @property
+    def encoder_width(self) -> int:
+        """The width of the encoder's states."""
+        return self.encoder_hidden or self.hidden
 
     @model_validator(mode="after")
     def _halves(self) -> RecurrentSettings:
-        if self.bidirectional and self.hidden % 2:
-            raise ValueError(f"hidden ({self.hidden}) must be even when bidirectional is true")
+        if self.bidirectional and self.encoder_width % 2:
+            name = "hidden" if self.encoder_hidden is None else "encoder_hidden"
+            raise ValueError(
+                f"{name} ({self.encoder_width}) must be even when bidirectional is true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _encoder_fits(self) -> RecurrentSettings:
+        own = self.encoder_width != self.hidden or (
+            self.encoder_layers is not None and self.encoder_layers != self.layers
+        )
+        if own and self.start == "last":
+            raise ValueError(
+                "an encoder with a width or layers of its own cannot hand its last state to the "
+                'decoder; use start = "zero", "mean" or "bridge"'
+            )
+        if self.encoder_width != self.hidden and self.attention in ("dot", "scaled-dot"):
+            raise ValueError(
+                f'attention = "{self.attention}" needs one width for encoder_hidden '
+                f'({self.encoder_width}) and hidden ({self.hidden}); use "additive" or "bilinear"'
+            )
+        if self.score_biases and self.attention not in BIASED_SCORES:
+            raise ValueError(
+                f'attention = "{self.attention}" has no biases (score_biases); '
+                f"{' and '.join(BIASED_SCORES)} have"
+            )
+        without_features = self.attention == "none" and self.decoder == "luong"
+        if self.readout is not None and (self.decoder == "shared" or without_features):
+            raise ValueError(
+                "readout is the width where state and context are joined, which this model does "
+                "not do; leave it out"
+            )
+        if self.decoder == "shared" and (own or self.output_bias is False):
+            raise ValueError(
+                'decoder = "shared" has one width and one number of layers for encoder and '
+                "decoder, and no output bias to leave out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -70,32 +142,94 @@ class RecurrentSettings(Settings):
         return self
 
 
-def require_widths(model_dim: int, *, heads: int, positions: str) -> None:
+def require_widths(
+    model_dim: int, *, heads: int, positions: str, head_dim: int | None = None
+) -> None:
     """Refuse a width that heads or positions cannot divide, before any data is read.
 
     Kinds of positions that are not named here are checked when the model is built.
     """
-    if model_dim % heads:
+    if head_dim is None and model_dim % heads:
         raise ValueError(f"model_dim ({model_dim}) must be divisible by heads ({heads})")
     if positions == "sinusoidal" and model_dim % 2:
         raise ValueError(f"model_dim ({model_dim}) must be even for sinusoidal positions")
-    if positions == "rotary" and model_dim // heads % 2:
+    if positions == "rotary" and head_dim is not None and head_dim % 2:
+        raise ValueError(f"head_dim ({head_dim}) must be even for rotary positions")
+    if positions == "rotary" and head_dim is None and model_dim // heads % 2:
         raise ValueError(
             f"model_dim / heads ({model_dim // heads}) must be even for rotary positions"
         )
 
 
-class TransformerSettings(Settings):
+class LayerSettings(Settings):
+    """Options of the layers that all Transformers share; published models need one or another."""
+
+    head_dim: Width | None = Field(None, description="width of one head, if not model_dim / heads")
+    key_value_heads: Heads | None = Field(
+        None, description="heads of keys and values, if neighbouring heads share them"
+    )
+    head_norm: bool = Field(False, description="a norm for the queries and keys of each head")
+    norm_epsilon: float | None = Field(
+        None, gt=0, description="added to the variance; 1e-5, or 1e-6 for RMS, if not given"
+    )
+    embedding_norm: bool = Field(False, description="a norm after the embeddings")
+    attention_biases: Literal["all", "inputs", "none"] = Field(
+        "all", description="biases of attention: all, those of queries, keys and values, or none"
+    )
+    feed_forward_biases: bool = Field(True, description="biases in the feed-forward networks")
+    rotary_base: float = Field(10_000.0, gt=1, description="slowest wave (positions rotary)")
+    rotary_factor: float = Field(
+        1.0, ge=1, description="how much slow waves are slowed for longer texts (Llama 3)"
+    )
+    rotary_low: float = Field(
+        1.0, gt=0, description="waves that fit less often are slowed in full (rotary_factor)"
+    )
+    rotary_high: float = Field(
+        4.0, gt=0, description="waves that fit more often stay as they are (rotary_factor)"
+    )
+    rotary_length: Length = Field(
+        8_192, ge=1, description="tokens that waves are fitted into (rotary_factor)"
+    )
+    buckets: Length = Field(32, ge=4, description="classes of distances (positions bucketed)")
+    bucket_reach: Length = Field(
+        128, ge=3, description="distance from which all share one class (positions bucketed)"
+    )
+    learned_offset: Length = Field(
+        0, ge=0, description="rows before that of the first position (positions learned)"
+    )
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> LayerSettings:
+        if self.rotary_high <= self.rotary_low:
+            raise ValueError(
+                f"rotary_high ({self.rotary_high}) must be above rotary_low ({self.rotary_low})"
+            )
+        if self.buckets % 4 or self.bucket_reach <= self.buckets // 2:
+            raise ValueError(
+                f"buckets ({self.buckets}) must be divisible by 4, and bucket_reach "
+                f"({self.bucket_reach}) larger than half of them"
+            )
+        return self
+
+    def require_groups(self, heads: int) -> None:
+        """Refuse heads that cannot be divided among those of keys and values."""
+        if self.key_value_heads is not None and heads % self.key_value_heads:
+            raise ValueError(
+                f"heads ({heads}) must be divisible by key_value_heads ({self.key_value_heads})"
+            )
+
+
+class TransformerSettings(LayerSettings):
     """A Transformer encoder-decoder; the defaults are the base model of Vaswani et al. 2017."""
 
     family: Literal["transformer"] = Field("transformer", description="family of the model")
-    layers: int = Field(6, ge=1, description="layers of the encoder, and of the decoder")
-    decoder_layers: int | None = Field(
-        None, ge=1, description="layers of the decoder, if not `layers`"
+    layers: Layers = Field(6, description="layers of the encoder, and of the decoder")
+    decoder_layers: Layers | None = Field(
+        None, description="layers of the decoder, if not `layers`"
     )
-    model_dim: int = Field(512, ge=1, description="width of the features")
-    heads: int = Field(8, ge=1, description="attention heads a layer")
-    feed_forward: int = Field(2048, ge=1, description="width inside the feed-forward networks")
+    model_dim: Width = Field(512, description="width of the features")
+    heads: Heads = Field(8, description="attention heads a layer")
+    feed_forward: Width = Field(2048, description="width inside the feed-forward networks")
     encoder: Literal["attention", "convolutional"] = Field(
         "attention", description="how the encoder relates positions"
     )
@@ -106,20 +240,18 @@ class TransformerSettings(Settings):
         "post", description="norm before each sublayer, or after it as in the paper"
     )
     norm: Literal["layer", "rms"] = Field("layer", description="kind of norm")
-    activation: Literal["relu", "gelu", "swish", "swiglu"] = Field(
-        "relu", description="inside the feed-forward networks"
-    )
+    activation: Activation = Field("relu", description="inside the feed-forward networks")
     positions: str = Field(
         "sinusoidal",
-        description='"sinusoidal", "learned", "relative", "rotary", "alibi" or "none"',
+        description='"sinusoidal", "learned", "relative", "rotary", "alibi", "bucketed" or "none"',
     )
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
     )
-    sinusoid_offset: int = Field(0, ge=0, description="position of the first token")
+    sinusoid_offset: Length = Field(0, ge=0, description="position of the first token")
     stretched_sinusoids: bool = Field(False, description="slowest wave 10000 exactly (fairseq)")
-    max_length: int = Field(512, ge=1, description="positions in the table (positions learned)")
-    reach: int = Field(
+    max_length: Length = Field(512, ge=1, description="positions in the table (positions learned)")
+    reach: Length = Field(
         16, ge=1, description="farthest distance with its own vector (positions relative)"
     )
     kernel: Literal["softmax", "linear"] = Field(
@@ -130,31 +262,39 @@ class TransformerSettings(Settings):
         description='attention score; another one ("dot", "bilinear", "additive") is slower',
     )
     window: int | None = Field(None, ge=1, description="farthest distance that self-attention sees")
-    convolution_width: int = Field(3, ge=1, description="of the convolutional encoder")
+    convolution_width: Length = Field(3, ge=1, description="of the convolutional encoder")
     dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
     activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside feed-forward networks")
-    tie: Literal["none", "target", "all"] = Field(
-        "target", description="one table for target words and output, or for the source as well"
+    tie: Literal["none", "target", "inputs", "all"] = Field(
+        "target",
+        description="one table for target words and output, for source and target words, or for "
+        "all three",
     )
     scaled_embeddings: bool = Field(True, description="embeddings times the root of model_dim")
     output_bias: bool = Field(False, description="a bias in the output layer")
+    scaled_output: bool = Field(
+        False, description="features divided by the root of model_dim before the output layer"
+    )
     alignment_layer: int = Field(
         -1, description="decoder layer shown as the attention; -1 is the last"
     )
-    source_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
-    target_vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+    source_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
+    target_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
 
     @model_validator(mode="after")
     def _widths(self) -> TransformerSettings:
-        require_widths(self.model_dim, heads=self.heads, positions=self.positions)
+        require_widths(
+            self.model_dim, heads=self.heads, positions=self.positions, head_dim=self.head_dim
+        )
+        self.require_groups(self.heads)
         if self.encoder == "convolutional" and self.convolution_width % 2 == 0:
             raise ValueError(f"convolution_width ({self.convolution_width}) must be odd")
         return self
 
     @model_validator(mode="after")
     def _fit_together(self) -> TransformerSettings:
-        if self.kernel == "linear" and self.positions in ("relative", "alibi"):
+        if self.kernel == "linear" and self.positions in ("relative", "alibi", "bucketed"):
             raise ValueError(
                 f'kernel = "linear" has no scores that positions = "{self.positions}" could '
                 "change; choose sinusoidal, learned, rotary or none"
@@ -177,64 +317,43 @@ TranslatorSettings = Annotated[
 ]
 
 
-class CausalTransformerSettings(Settings):
+class CausalTransformerSettings(LayerSettings):
     """A decoder-only Transformer, with norms before each sublayer."""
 
     family: Literal["transformer"] = Field("transformer", description="family of the model")
-    layers: int = Field(4, ge=1, description="stacked layers")
-    model_dim: int = Field(128, ge=1, description="width of the features")
-    heads: int = Field(4, ge=1, description="attention heads a layer")
-    feed_forward: int | None = Field(
-        None, ge=1, description="width inside the feed-forward networks; 4 model_dim if not given"
+    layers: Layers = Field(4, description="stacked layers")
+    model_dim: Width = Field(128, description="width of the features")
+    heads: Heads = Field(4, description="attention heads a layer")
+    feed_forward: Width | None = Field(
+        None, description="width inside the feed-forward networks; 4 model_dim if not given"
     )
-    context: int = Field(64, ge=1, description="tokens that are read at once")
+    context: Length = Field(64, ge=1, description="tokens that are read at once")
     positions: str = Field(
-        "learned", description='"learned", "sinusoidal", "relative", "rotary", "alibi" or "none"'
+        "learned",
+        description='"learned", "sinusoidal", "relative", "rotary", "alibi", "bucketed" or "none"',
     )
     norm: Literal["layer", "rms"] = Field("layer", description="kind of norm")
-    activation: Literal["relu", "gelu", "gelu-tanh", "swish", "swiglu"] = Field(
-        "gelu", description="inside the feed-forward networks"
-    )
+    activation: Activation = Field("gelu", description="inside the feed-forward networks")
     window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
     tie: bool = Field(True, description="one table for tokens that are read and predicted")
-    vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+    vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
 
     @model_validator(mode="after")
     def _widths(self) -> CausalTransformerSettings:
-        require_widths(self.model_dim, heads=self.heads, positions=self.positions)
+        require_widths(
+            self.model_dim, heads=self.heads, positions=self.positions, head_dim=self.head_dim
+        )
+        self.require_groups(self.heads)
         return self
-
-
-class RecurrentLanguageModelSettings(Settings):
-    """A recurrent language model, for comparison."""
-
-    family: Literal["recurrent"] = Field("recurrent", description="family of the model")
-    cell: Literal["tanh", "gru", "lstm", "gated"] = Field(
-        "lstm", description="kind of recurrent cell"
-    )
-    hidden: int = Field(256, ge=1, description="width of the recurrent state")
-    embedding: int = Field(128, ge=1, description="width of the tokens' vectors")
-    layers: int = Field(1, ge=1, description="stacked layers")
-    context: int = Field(64, ge=1, description="tokens in a training window")
-    dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and states")
-    tie: bool = Field(False, description="one table for tokens that are read and predicted")
-    vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
-
-
-LanguageModelSettings = Annotated[
-    Annotated[CausalTransformerSettings, Tag("transformer")]
-    | Annotated[RecurrentLanguageModelSettings, Tag("recurrent")],
-    by_family("transformer"),
-]
 
 
 class ForecasterSettings(Settings):
     """A recurrent network that reads a window, with attention over its states or without."""
 
     cell: str = Field("tanh", description='recurrent cell: "tanh", "gru", "lstm"')
-    hidden: int = Field(2, ge=1, description="width of the recurrent state")
+    hidden: Width = Field(2, description="width of the recurrent state")
     attention: str = Field("none", description='over the states: "none", "lecture" or "softmax"')
     output: Literal["linear", "tanh"] = Field("linear", description="function of the output layer")
 
@@ -246,13 +365,13 @@ class GraphModelSettings(Settings):
         "attention", description="kind of graph layer"
     )
     score: str = Field("additive", description='on edges: "additive", "dynamic" or "scaled-dot"')
-    layers: int = Field(2, ge=1, description="stacked layers, the last one included")
-    heads: int = Field(8, ge=1, description="heads of a hidden layer, concatenated")
-    head_dim: int = Field(8, ge=1, description="width of one head")
-    hidden: int = Field(16, ge=1, description="width where layers have no heads")
-    output_heads: int = Field(1, ge=1, description="heads of the last layer, averaged")
+    layers: Layers = Field(2, description="stacked layers, the last one included")
+    heads: Heads = Field(8, description="heads of a hidden layer, concatenated")
+    head_dim: Width = Field(8, description="width of one head")
+    hidden: Width = Field(16, description="width where layers have no heads")
+    output_heads: Heads = Field(1, description="heads of the last layer, averaged")
     dropout: float = Field(0.6, ge=0, lt=1, description="of the features of each layer")
     attention_dropout: float = Field(0.6, ge=0, lt=1, description="of the edges")
     residual: bool = Field(False, description="add the inputs of each layer to its outputs")
-    features: int = Field(1_433, ge=1, description="for summaries; training sets it")
-    classes: int = Field(7, ge=2, description="for summaries; training sets it")
+    features: Entries = Field(1_433, ge=1, description="for summaries; training sets it")
+    classes: Entries = Field(7, ge=2, description="for summaries; training sets it")

@@ -2,13 +2,13 @@
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
 
+from regard.base.budgets import TOML_BYTES, TOML_DEPTH, open_input, parse_toml, shown
 from regard.base.errors import SettingsError
 
 
@@ -18,6 +18,16 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
     )
+
+
+def _several(value: Any) -> Any:
+    """Return one text or number as a list of one, and numbers as text."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [str(one) if isinstance(one, int | Path) else one for one in values]
+
+
+# Names of files or columns; a single name is a list of one.
+Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
 class Recipe(Settings):
@@ -70,8 +80,8 @@ def require_known(name: str, known: Iterable[str], *, what: str) -> None:
 def parse_table(text: str, *, overrides: Sequence[str] = (), origin: str) -> dict[str, Any]:
     """Return the table that a TOML text and `key=value` overrides describe."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = parse_toml(text)
+    except ValueError as error:
         raise SettingsError(f"{origin} is not valid TOML: {error}.") from error
     for override in overrides:
         _apply(table, override)
@@ -81,7 +91,8 @@ def parse_table(text: str, *, overrides: Sequence[str] = (), origin: str) -> dic
 def read_table(path: Path, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return the table of a TOML file, with `key=value` overrides applied to it."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open_input(path) as file:
+            text = file.read(TOML_BYTES + 1).decode("utf-8-sig")
     except OSError as error:
         raise SettingsError(f"Cannot read the recipe {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -103,6 +114,8 @@ def _apply(table: dict[str, Any], override: str) -> None:
     path = key.strip().split(".")
     if not equals or not all(path):
         raise SettingsError(f"--set {override!r} is not of the form key=value.")
+    if len(path) > TOML_DEPTH:
+        raise SettingsError(f"--set {shown(override)}: the key has {len(path):,} parts.")
     for part in path[:-1]:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
@@ -115,8 +128,8 @@ def _apply(table: dict[str, Any], override: str) -> None:
 def parse_value(raw: str) -> Any:
     """Return a value as TOML reads it; what TOML cannot read is text, also inside a list."""
     try:
-        return tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {raw}")["value"]
+    except ValueError:
         if raw.startswith("[") and raw.endswith("]"):
             items = [item.strip() for item in raw[1:-1].split(",")]
             return [parse_value(item) for item in items if item]
@@ -138,8 +151,8 @@ def _explain(error: ValidationError, schema: type[BaseModel]) -> str:
         return f"{key}.family: unknown family {family!r}. {suggestion(family, known)}"
     message = problem["msg"].removeprefix("Value error, ")
     given = problem.get("input")
-    shown = "" if isinstance(given, dict | BaseModel) or not key else f" (given: {given!r})"
-    return f"{key or 'recipe'}: {message}{shown}."
+    said = "" if isinstance(given, dict | BaseModel) or not key else f" (given: {shown(given)})"
+    return f"{key or 'recipe'}: {message}{said}."
 
 
 def _written(schema: type[BaseModel], location: Sequence[str]) -> tuple[list[str], type[BaseModel]]:
@@ -169,6 +182,40 @@ def _families(annotation: Any) -> dict[str, type[BaseModel]]:
     return {
         mark.tag: schema for schema, *marks in members for mark in marks if isinstance(mark, Tag)
     }
+
+
+def option_table(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe's table with `pair`, `columns`, `built_in` or `minutes` set.
+
+    They are refused where the task has no such setting. Asking for the built-in data takes other
+    data out of the recipe.
+    """
+    table = recipe.model_dump(mode="json")
+    data, training = table.setdefault("data", {}), table.setdefault("training", {})
+    for name, value in options.items():
+        if value is None:
+            continue
+        place, key = (training if name == "minutes" else data), name
+        if name == "columns" and "columns" not in data and "column" in data:
+            key, value = "column", _only_column(value)
+        if key not in place:
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"A recipe of the task {recipe.task!r} takes no {option}.")
+        place[key] = value
+    if options.get("built_in"):
+        for name in ("train", "valid", "test", "file", "column"):
+            data.pop(name, None)
+        data["from_memory"] = False
+    return table
+
+
+def _only_column(value: Any) -> str:
+    names = [value] if isinstance(value, str | int) else list(value)
+    if len(names) != 1:
+        raise SettingsError(
+            f"One column is wanted, not {len(names)}: {', '.join(map(str, names))}."
+        )
+    return str(names[0])
 
 
 def recipe_text(recipe: Recipe) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from regard.base.errors import DataError, RunError, SettingsError
-from regard.corpora.parallel import SentencePair, read_pairs, read_parallel
-from regard.tasks.translation.data import grammar_splits
+from regard.corpora.parallel import SentencePair, read_parallel
+from regard.tasks.translation.data import read_test
 from regard.tasks.translation.settings import DataSettings, TranslationRecipe
 
 REMEDY = "Give one test set for all with --test SOURCE TARGET."
@@ -50,6 +50,8 @@ def direction(data: DataSettings) -> str | None:
     """Return the languages of a run, as "en-de"; None where its files do not tell."""
     if data.built_in:
         return data.grammar.pair
+    if data.pair is not None:
+        return data.pair
     languages = [_language(file) for file in data.train]
     if len(languages) != 2 or None in languages or languages[0] == languages[1]:
         return None
@@ -82,14 +84,11 @@ def _language(file: str) -> str | None:
 
 
 def _test_part(name: str, data: DataSettings) -> list[SentencePair]:
-    """Return the test part of a run; the others, which may be large, are not read."""
-    if data.built_in:
-        alone = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
-        return grammar_splits(alone).test
-    if not data.test:
+    """Return the test part of a run; a part in its own file is read without the others."""
+    if data.from_memory or not (data.built_in or data.test or data.hold_out_test):
         raise RunError(f"{name} has no test part. {REMEDY}")
     try:
-        return read_pairs([Path(file) for file in data.test], max_words=data.max_words)
+        return read_test(data)
     except DataError as error:
         raise RunError(f"The test part of {name} cannot be read: {error} {REMEDY}") from error
 

@@ -13,7 +13,7 @@ from regard.corpora.parallel import SentencePair
 from regard.models.inspection import parameter_count
 from regard.runs.run import Run
 from regard.scoring import bootstrap
-from regard.scoring.bleu import require_tokenizer
+from regard.scoring.bleu import SAMPLES, require_tokenizer
 from regard.settings.recipe import require_known
 from regard.studies.common_test import common_test, require_like
 from regard.tasks.translation.evaluation import Evaluation, evaluate
@@ -171,7 +171,7 @@ def compare(
     baseline: str | None = None,
     tokenize: str = "13a",
     rounds: int = ROUNDS,
-    samples: int = bootstrap.SAMPLES,
+    samples: int = SAMPLES,
     stage: Stage = silent_stage,
 ) -> Comparison:
     """Translate one test set with all runs and compare scores and speed.

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from regard.base.errors import SettingsError
 from regard.runs.catalogue import shipped_recipe
-from regard.settings.recipe import Recipe, parse_table, read_table, require_known, validate
+from regard.settings.recipe import (
+    Recipe,
+    option_table,
+    parse_table,
+    read_table,
+    require_known,
+    validate,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,7 +28,9 @@ if TYPE_CHECKING:
     from regard.models.inspection import Trace
     from regard.runs.display import Display
     from regard.runs.run import TrainedRun
+    from regard.tasks.planning import AutoChoice
 
+AUTO = "auto"
 # The name that recipes give a task, and the module that defines its `TASK`.
 TASKS = {
     "translate": "regard.tasks.translation",
@@ -102,18 +111,24 @@ class Task:
     """Return every value on the way of one input through a loaded model."""
     untrained: Callable[[Any, str], Any] | None = None
     """Return a loaded model with fresh weights that can read this input, to be traced."""
+    auto: Callable[..., AutoChoice] | None = None
+    """(recipe, data, *, minutes): choose the settings that the recipe leaves open."""
     takes_model: bool = False
     """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
+    store: Callable[..., Sequence[str] | None] | None = None
+    """(foreign model, folder): write a model of another program as a run; may return notes."""
 
 
-def part(where: str) -> Callable[..., Any]:
-    """Return the function at `module:name`, which is imported when it is first called."""
-    module, name = where.split(":")
+@dataclass(frozen=True)
+class LazyFunction:
+    """The function at `module:name`, which is imported when it is called."""
 
-    def call(*arguments: Any, **options: Any) -> Any:
+    where: str
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Call the function."""
+        module, name = self.where.split(":")
         return getattr(import_module(module), name)(*arguments, **options)
-
-    return call
 
 
 def task_of(name: str, *, origin: str = "") -> Task:
@@ -218,54 +233,129 @@ def trace_recipe(recipe: Recipe, text: str) -> Trace:
 
 
 def train(
-    recipe: str | Path | Recipe,
+    recipe: str | Path | Recipe | None = None,
     *,
-    out: str | Path,
+    out: str | Path | None = None,
     data: Any = None,
+    pair: str | None = None,
+    columns: str | int | Sequence[str | int] | None = None,
+    built_in: bool = False,
+    minutes: int | float | None = None,
     set: Mapping[str, Any] | Iterable[str] = (),
     model: Callable[..., nn.Module] | None = None,
-    resume: bool = False,
+    resume: bool | str | Path = False,
     progress: bool | Display = True,
 ) -> TrainedRun:
     """Train by a recipe, test, and write a report: what `regard train` does.
 
-    `recipe` is the name of a shipped recipe, a .toml file, or a recipe. `data` is what to learn
-    from, in place of the recipe's own data: of a translator `{"train": pairs, "valid": pairs}`,
-    where pairs are a list or iterator of (source, target), or names of files. `set` changes
-    settings by their dotted names, as `{"training.steps": 200}`. `model` is a function that builds
-    the network in place of the recipe's, from the sizes of the vocabularies. `progress` shows how
-    far the training is; False keeps silent.
+    `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
+    data and minutes. `data` is what to learn from: a file, two files with a sentence a line, a
+    folder, records from memory, as (source, target) or (text, label), or a mapping of "train",
+    "valid" and "test" to any of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
+    say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
+    after this time. `set` changes settings by their dotted names, as `{"training.steps": 200}`.
+    `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
+    run to go on with; `set` may still change its limits. `progress=False` keeps silent.
 
-    >>> trained = regard.train("seq2seq-attention", data={"train": pairs}, out="runs/mine")
+    Ctrl-C and SIGTERM stop a training after the running update with a checkpoint; it then raises
+    `Interrupted`, a KeyboardInterrupt.
+
+    >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
+    >>> trained = regard.train(resume="runs/mine", set={"training.minutes": 20})
     """
     from regard.runs.display import display_of
 
-    title = recipe if isinstance(recipe, str) else None
-    if not isinstance(recipe, Recipe):
-        recipe = find_recipe(str(recipe), overrides=overrides_of(set))
-    elif set:
-        recipe = _changed(recipe, overrides_of(set))
+    folder = _folder_to_resume(recipe, out, resume)
+    if folder is not None:
+        recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
+        set = ()
+    if recipe is None or out is None:
+        raise _missing("a recipe" if recipe is None else "a folder for the run: --out DIR")
+    title = folder.name if folder is not None else recipe if isinstance(recipe, str) else None
+    if built_in and data is not None:
+        raise SettingsError("--data and --built-in exclude each other; choose one.")
+    given = {"pair": pair, "columns": columns, "built_in": built_in or None, "minutes": minutes}
+    display, overrides = display_of(progress), overrides_of(set)
+    recipe = recipe_with(recipe, overrides, given)
+    if title == AUTO:
+        recipe, data = _chosen(recipe, data, overrides, display)
     task = task_of(recipe.task)
     if model is None:
-        _require_buildable(task, recipe)
+        require_buildable(recipe)
     return task.train(
         recipe,
         Path(out),
         title=recipe.title or title or recipe.task,
-        resume=resume,
+        resume=bool(resume),
         data=data,
-        display=display_of(progress),
+        display=display,
         **_given_model(recipe.task, task, model),
     )
 
 
-def _require_buildable(task: Task, recipe: Recipe) -> None:
-    """Refuse names that only the layers know, before time is spent on the data."""
+def _missing(what: str) -> SettingsError:
+    return SettingsError(
+        f"A training needs {what}. To go on with a run: regard train --resume DIR."
+    )
+
+
+def _chosen(
+    recipe: Recipe, data: Any, overrides: Sequence[str], display: Display
+) -> tuple[Recipe, Any]:
+    """Return the recipe that suits the data, with the overrides, and the data as it was read."""
+    from regard.tasks.planning import choose
+
+    found = choose(recipe, data, display=display)
+    return recipe_with(found.recipe, overrides, {}), found.data
+
+
+def recipe_with(
+    recipe: str | Path | Recipe, overrides: Sequence[str], options: Mapping[str, Any]
+) -> Recipe:
+    """Return a recipe, or that of a name, with overrides and with options of `train`."""
+    if recipe == AUTO:  # what is open is chosen when the data is known
+        recipe = parse_recipe("", overrides=overrides, origin=f"recipe {AUTO}")
+    elif not isinstance(recipe, Recipe):
+        recipe = find_recipe(str(recipe), overrides=overrides)
+    elif overrides:
+        recipe = _changed(recipe, overrides)
+    if any(value is not None for value in options.values()):
+        table = option_table(recipe, options)
+        recipe = validate_recipe(table, origin="options")
+    return recipe
+
+
+def _folder_to_resume(
+    recipe: str | Path | Recipe | None, out: str | Path | None, resume: bool | str | Path
+) -> Path | None:
+    """Return the run whose own recipe is gone on with; None if a recipe is given."""
+    if not isinstance(resume, bool):
+        if recipe is not None or out is not None:
+            raise SettingsError("resume=DIR goes on with that run alone: give no recipe, no out.")
+        return Path(resume)
+    if not resume or isinstance(recipe, Recipe) or (recipe is not None and out is not None):
+        return None
+    if recipe is None and out is None:
+        raise SettingsError("Name the run to go on with: regard train --resume DIR.")
+    return Path(str(out if recipe is None else recipe))
+
+
+def _recipe_of_run(folder: Path, overrides: Sequence[str]) -> Recipe:
+    """Return the recipe of a run with these changes."""
+    from regard.runs.run import RECIPE, Run
+
+    return read_recipe(Run.open(folder).folder / RECIPE, overrides=overrides)
+
+
+def require_buildable(recipe: Recipe) -> None:
+    """Refuse names that only the layers know and sizes that no memory has, before data is read."""
     import torch
 
+    from regard.models.build import require_memory
+
     with torch.device("meta"):  # no memory, no arithmetic
-        task.build(recipe)
+        require_memory(task_of(recipe.task).build(recipe))
 
 
 def _given_model(
@@ -289,6 +379,12 @@ def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
 
 
 def _changed(recipe: Recipe, overrides: Sequence[str]) -> Recipe:
+    """Return a recipe with other settings; a key of the built-in data asks for it, as in TOML."""
     from regard.settings.recipe import recipe_text
 
-    return parse_recipe(recipe_text(recipe), overrides=overrides, origin="recipe")
+    data = getattr(recipe, "data", None)
+    key = getattr(data, "asks_for_built_in", None)
+    table = parse_table(recipe_text(recipe), overrides=overrides, origin="recipe")
+    if key and any(override.startswith(f"data.{key}") for override in overrides):
+        del table["data"]["built_in"]
+    return validate_recipe(table, origin="recipe")

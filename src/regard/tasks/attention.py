@@ -72,7 +72,7 @@ class AttentionMap:
         return notebook_picture(drawn, label="attention heat map")
 
     def plot(self, path: str | Path | None = None, *, title: str | None = None) -> Any:
-        """Draw the heat map to a file (PNG, SVG, PDF), or return a figure for a notebook.
+        """Draw the heat map to a file (PNG, SVG, PDF), or return a figure, which a notebook shows.
 
         A file that ends in .csv or .json gets the weights.
         """
@@ -157,11 +157,33 @@ class AttentionHeads:
         drawn = head_grid_svg(self.weights, source=self.source, target=self.target)
         return notebook_picture(drawn, label=self.title)
 
-    def plot(self, path: str | Path, *, layer: int | None = None, head: int | None = None) -> Path:
-        """Draw all heads, those of a layer, or one, to a file; .csv and .json get the data."""
+    def plot(
+        self, path: str | Path | None = None, *, layer: int | None = None, head: int | None = None
+    ) -> Any:
+        """Draw all heads, those of a layer, or one, to a file; .csv and .json get the data.
 
+        Without a file, return a figure, which a notebook shows.
+        """
+        if path is None:
+            return self._figure(layer, head)
         draw_heads(self, Path(path), layer=layer, head=head)
         return Path(path)
+
+    def _figure(self, layer: int | None, head: int | None) -> Any:
+        from regard.pictures.head_grid import head_grid_figure
+
+        self.check(layer, head)
+        if head is not None:
+            require_layer(self, layer)
+            return self.of(layer, head).plot(title=f"layer {layer}, head {head}")
+        chosen = self.weights if layer is None else self.weights[layer : layer + 1]
+        return head_grid_figure(
+            chosen,
+            source=self.source,
+            target=self.target,
+            first_layer=layer or 0,
+            title=self.title,
+        )
 
 
 def draw_heads(
@@ -186,11 +208,16 @@ def draw_heads(
             title=heads.title,
         )
         return
-    if layer is None:
-        raise SettingsError(f"Say of which layer: 0 to {len(heads.weights) - 1}.")
+    require_layer(heads, layer)
     seen = heads.of(layer, head)
     title = f"layer {layer}, head {head}"
     write_map(seen.weights, source=seen.source, target=seen.target, path=path, title=title)
+
+
+def require_layer(heads: AttentionHeads, layer: int | None) -> None:
+    """Refuse one head of no layer."""
+    if layer is None:
+        raise SettingsError(f"Say of which layer: 0 to {len(heads.weights) - 1}.")
 
 
 def gazes(
@@ -201,7 +228,7 @@ def gazes(
     place = heads.place(word)
     if layer is None:
         if head is not None:
-            raise SettingsError(f"Say of which layer: 0 to {len(heads.weights) - 1}.")
+            require_layer(heads, layer)
         count = heads.weights.shape[1]
         means = heads.weights.mean(axis=1)
         return [

@@ -14,7 +14,16 @@ from typing import Any
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file
-from regard.text.vocabulary import surfaces_of_bytes, visible, words_of_surfaces, write_record
+from regard.text.vocabulary import (
+    SPELLINGS,
+    Form,
+    form_of_record,
+    record_of,
+    surfaces_of_bytes,
+    visible,
+    words_of_surfaces,
+    write_record,
+)
 
 END_OF_TEXT = "<|endoftext|>"
 LEAST = 256 + 1  # every byte, and the end of a text
@@ -30,15 +39,24 @@ class ByteBpeTokenizer:
     token is "<|endoftext|>", which separates texts. In a text it is ordinary text.
     """
 
-    def __init__(self, *, vocabulary: Mapping[str, int], merges: Sequence[Merge]):
+    def __init__(
+        self,
+        *,
+        vocabulary: Mapping[str, int],
+        merges: Sequence[Merge],
+        normalise: Form = "none",
+    ):
         self.vocabulary = dict(vocabulary)
+        self.normalise = normalise
         self.merges = tuple(merges)
         if sorted(self.vocabulary.values()) != list(range(len(self.vocabulary))):
             raise ValueError("the ids of a vocabulary must be 0, 1, 2 and so on")
         self._encoder = _encoder(_library(), self.vocabulary, self.merges)
 
     @classmethod
-    def train(cls, texts: Iterable[str], *, size: int) -> ByteBpeTokenizer:
+    def train(
+        cls, texts: Iterable[str], *, size: int, normalise: Form = "none"
+    ) -> ByteBpeTokenizer:
         """Return a tokenizer of up to `size` entries; a small text may support fewer."""
         if size < LEAST:
             raise SettingsError(
@@ -53,12 +71,14 @@ class ByteBpeTokenizer:
             initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
         )
-        learner.train_from_iterator(texts, trainer=trainer)
+        spelled = (SPELLINGS[normalise](text) for text in texts)
+        learner.train_from_iterator(spelled, trainer=trainer)
         learned = json.loads(learner.to_str())["model"]
         if not learned["merges"]:
             raise SettingsError("there is no text to learn a byte-level vocabulary from")
         vocabulary = learned["vocab"] | {END_OF_TEXT: len(learned["vocab"])}
-        return cls(vocabulary=vocabulary, merges=[(a, b) for a, b in learned["merges"]])
+        merges = [(a, b) for a, b in learned["merges"]]
+        return cls(vocabulary=vocabulary, merges=merges, normalise=normalise)
 
     @property
     def size(self) -> int:
@@ -72,7 +92,7 @@ class ByteBpeTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""
-        ids: list[int] = self._encoder.encode(text).ids
+        ids: list[int] = self._encoder.encode(SPELLINGS[self.normalise](text)).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -91,7 +111,8 @@ class ByteBpeTokenizer:
         """Write `folder/name.vocab.json` and `folder/name.merges.txt`, and `folder/name.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         self.write_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
-        write_record(folder, name, {"kind": "byte-bpe"})
+        record = {"kind": "byte-bpe", **record_of(self.normalise)}
+        write_record(folder, name, record)
 
     def write_files(self, vocabulary: Path, merges: Path) -> None:
         """Write the two files in the format of GPT-2."""
@@ -100,10 +121,24 @@ class ByteBpeTokenizer:
         lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
         write_file(merges, "\n".join(lines) + "\n")
 
+    def description(self) -> str:
+        """Return the tokenizer as one file of the package `tokenizers`, `tokenizer.json`."""
+        library = _library()
+        encoder = _encoder(library, self.vocabulary, self.merges)
+        encoder.decoder = library.decoders.ByteLevel()
+        if self.normalise == "nfc":
+            encoder.normalizer = library.normalizers.NFC()
+        if self.end is not None:
+            encoder.add_special_tokens([library.AddedToken(END_OF_TEXT, normalized=False)])
+        text: str = encoder.to_str()
+        return text
+
     @classmethod
     def load(cls, folder: Path, name: str) -> ByteBpeTokenizer:
         """Return the tokenizer that `save` wrote."""
-        return cls.read_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
+        found = cls.read_files(folder / f"{name}.vocab.json", folder / f"{name}.merges.txt")
+        found.normalise = form_of_record(folder, name)
+        return found
 
     @classmethod
     def read_files(cls, vocabulary: Path, merges: Path) -> ByteBpeTokenizer:
@@ -134,7 +169,7 @@ class ByteBpeTokenizer:
         """The UTF-8 bytes of each id."""
         values = byte_letters()
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
-        return [b"" if piece == END_OF_TEXT else _spelled(piece, values) for piece in ordered]
+        return [b"" if piece == END_OF_TEXT else spelled(piece, values) for piece in ordered]
 
 
 def byte_letters() -> dict[str, int]:
@@ -148,7 +183,7 @@ def byte_letters() -> dict[str, int]:
     return {chr(byte): byte for byte in seen} | {chr(256 + n): b for n, b in enumerate(hidden)}
 
 
-def _spelled(piece: str, values: Mapping[str, int]) -> bytes:
+def spelled(piece: str, values: Mapping[str, int]) -> bytes:
     """Return the bytes of a token; a token that was added as plain text stands for that text."""
     if all(letter in values for letter in piece):
         return bytes(values[letter] for letter in piece)
@@ -170,7 +205,7 @@ def _library() -> Any:
         import tokenizers
     except ImportError as error:
         raise SettingsError(
-            "Byte-level BPE needs the package `tokenizers`: pip install 'regard[gpt2]'"
+            "Byte-level BPE needs the package `tokenizers`: pip install tokenizers"
         ) from error
     return tokenizers
 

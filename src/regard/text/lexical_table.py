@@ -1,5 +1,6 @@
 """Translation probabilities of single tokens: the table t(f | e) of IBM model 1."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,3 +70,62 @@ def _co_occurrences(
         places.append(np.tile(np.arange(place, place + len(right)), len(left)))
         place += len(right)
     return np.concatenate(codes), np.concatenate(places), place
+
+
+FREQUENT = 30_000  # words of each side that are told apart
+FEWEST = 3  # occurrences of such a word
+RARE = 0  # the number of all others
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """How much more probable each target word is with a source word than by itself."""
+
+    sources: dict[str, int]
+    targets: dict[str, int]
+    evidence: dict[tuple[int, int], float]
+    """log t(f | e) / p(f) of words that occurred together, where it is above 0."""
+    missing: float = -3.0
+    """What a target word counts that has no partner in the source."""
+
+    def score(self, source: Sequence[str], target: Sequence[str]) -> float:
+        """Return the mean evidence of the target words for their best partners; 0 without any."""
+        known = [number for word in source if (number := self.sources.get(word, RARE))]
+        found = [
+            max((self.evidence.get((one, number), 0.0) for one in known), default=0.0)
+            or self.missing
+            for word in target
+            if (number := self.targets.get(word, RARE))
+        ]
+        return sum(found) / len(found) if found else 0.0
+
+
+def learn_word_table(
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], *, rounds: int = 4
+) -> WordTable:
+    """Return the table of the frequent words of tokenised sentence pairs."""
+    sources, targets = (_numbered(side) for side in zip(*pairs, strict=True))
+    ids = [
+        ([sources.get(word, RARE) for word in one], [targets.get(word, RARE) for word in two])
+        for one, two in pairs
+    ]
+    sizes = {"source_size": len(sources) + 1, "target_size": len(targets) + 1}
+    table = learn_lexical_table(ids, **sizes, rounds=rounds)
+    owners = np.repeat(np.arange(sizes["source_size"]), np.diff(table.begins))
+    counts = np.bincount(
+        np.concatenate([np.asarray(two, np.int64) for _, two in ids]),
+        minlength=sizes["target_size"],
+    )
+    share = counts / max(1, counts.sum())
+    with np.errstate(divide="ignore"):
+        gain = np.log(table.probabilities / share[table.targets])
+    kept = (gain > 0) & (owners != RARE) & (table.targets != RARE)
+    links = zip(owners[kept].tolist(), table.targets[kept].tolist(), strict=True)
+    return WordTable(sources, targets, dict(zip(links, gain[kept].tolist(), strict=True)))
+
+
+def _numbered(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return numbers, from 1, of the most frequent words that occur a few times."""
+    counts = Counter(word for sentence in sentences for word in sentence)
+    frequent = [word for word, count in counts.most_common(FREQUENT) if count >= FEWEST]
+    return {word: number for number, word in enumerate(frequent, 1)}

@@ -9,15 +9,16 @@ import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Thread
+from random import Random
 from typing import Any, Literal
 
 import sentencepiece
 
 from regard.base.errors import RunError, SettingsError
-from regard.base.files import write_file
+from regard.base.files import read_json, write_file
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.text import vocabulary
+from regard.text.segmentation import SegmentationSampler
 
 ModelType = Literal["unigram", "bpe"]
 
@@ -33,15 +34,18 @@ class SentencePieceTokenizer:
     """The subwords of a SentencePiece model; decoding gives back exactly the encoded text.
 
     Kudo and Richardson 2018 (SentencePiece), Kudo 2018 (unigram), Sennrich et al. 2016 (BPE).
-    Text is not normalised, the first word of a text has the same tokens as in mid-sentence, and
-    characters outside the vocabulary are encoded as UTF-8 bytes, so no text is unknown.
+    Text is normalised only if `normalise` says so, the first word of a text has the same tokens as
+    in mid-sentence, and characters outside the vocabulary are encoded as UTF-8 bytes, so no text is
+    unknown.
     """
 
-    def __init__(self, model: bytes):
+    def __init__(self, model: bytes, *, normalise: vocabulary.Form = "none"):
         self.model = model
+        self.normalise = normalise
         self._processor = _processor(model)
         self._bytes = [self._bytes_of(number) for number in range(len(self._processor))]
         self._first_byte = self._processor.piece_to_id("<0x00>")
+        self._samplers: dict[float, SegmentationSampler] = {}
 
     @classmethod
     def train(
@@ -51,6 +55,7 @@ class SentencePieceTokenizer:
         size: int,
         model_type: ModelType = "unigram",
         character_coverage: float = 1.0,
+        normalise: vocabulary.Form = "none",
     ) -> SentencePieceTokenizer:
         """Return a tokenizer of at most `size` entries; a small corpus may support fewer.
 
@@ -65,7 +70,9 @@ class SentencePieceTokenizer:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(text for text in texts if text.strip()),
+                sentence_iterator=(
+                    vocabulary.SPELLINGS[normalise](text) for text in texts if text.strip()
+                ),
                 model_writer=model,
                 model_type=model_type,
                 vocab_size=size,
@@ -82,7 +89,7 @@ class SentencePieceTokenizer:
             )
         except RuntimeError as error:
             raise SettingsError(_training_problem(str(error), size)) from None
-        return cls(model.getvalue())
+        return cls(model.getvalue(), normalise=normalise)
 
     def extended(self, texts: Iterable[str], *, size: int) -> SentencePieceTokenizer:
         """Return a tokenizer of at most `size` entries with subwords of these texts added.
@@ -92,12 +99,12 @@ class SentencePieceTokenizer:
         """
         if size <= self.size:
             return self
-        fresh = self.train(texts, size=size)._likelihoods()
+        fresh = self.train(texts, size=size, normalise=self.normalise)._likelihoods()
         known = self._likelihoods()
         added = sorted(fresh.keys() - known.keys(), key=lambda x: (len(x) > 1, -fresh[x], x))
         entries = (_entry(piece, fresh[piece]) for piece in added[: size - self.size])
         # Concatenated protocol buffers are read as one, with the entries of both.
-        return type(self)(b"".join([self.model, *entries]))
+        return type(self)(b"".join([self.model, *entries]), normalise=self.normalise)
 
     @property
     def size(self) -> int:
@@ -106,7 +113,7 @@ class SentencePieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end tokens."""
-        first, *others = text.split(SPACE_MARK)
+        first, *others = vocabulary.SPELLINGS[self.normalise](text).split(SPACE_MARK)
         ids: list[int] = self._processor.encode(first)
         if others:
             mark = [self._first_byte + byte for byte in SPACE_MARK.encode()]
@@ -118,24 +125,36 @@ class SentencePieceTokenizer:
         """Return the ids of each text for a random segmentation (subword regularisation).
 
         Kudo 2018, section 3.3, over all segmentations: the larger `alpha`, the more often a likely
-        one is drawn. The same seed gives the same ids.
+        one is drawn. The ids are a function of the texts, alpha and the seed, in every process.
         """
-        sampled: list[list[int]] = []
-
-        def draw() -> None:
-            sentencepiece.set_random_generator_seed(seed)
-            for text in texts:
-                if SPACE_MARK in text:  # encoded as bytes, for which there is only one way
-                    sampled.append(self.encode(text))
-                    continue
-                ids = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
-                sampled.append(ids)
-
-        # SentencePiece seeds its generator once per thread, so every draw needs a new thread.
-        thread = Thread(target=draw)
-        thread.start()
-        thread.join()
+        sampler, random = self._sampler(alpha), Random(seed)
+        sampled = []
+        for each in texts:
+            text = vocabulary.SPELLINGS[self.normalise](each)
+            if not text or SPACE_MARK in text:  # encoded as bytes, for which there is only one way
+                sampled.append(self.encode(each))
+            else:
+                spelled = SPACE_MARK + text.replace(" ", SPACE_MARK)
+                sampled.append(sampler.draw(spelled, random))
         return sampled
+
+    def _sampler(self, alpha: float) -> SegmentationSampler:
+        """Return the sampler of this alpha, which keeps what it has computed."""
+        if alpha not in self._samplers:
+            scores = self._likelihoods()
+            if all(score == int(score) for score in scores.values()):
+                raise SettingsError(
+                    "Subword sampling needs a unigram vocabulary: this one was made by BPE, whose "
+                    "subwords have no probabilities."
+                )
+            self._samplers[alpha] = SegmentationSampler(
+                scores,
+                {piece: self._processor.piece_to_id(piece) for piece in scores},
+                mark=SPACE_MARK,
+                first_byte=self._first_byte,
+                alpha=alpha,
+            )
+        return self._samplers[alpha]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids, without special tokens except the unknown one."""
@@ -156,13 +175,15 @@ class SentencePieceTokenizer:
         """Write `folder/name.model`, which SentencePiece can read, and `folder/name.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / f"{name}.model", self.model)
-        record = {"kind": "sentencepiece", "sha256": hashlib.sha256(self.model).hexdigest()}
-        vocabulary.write_record(folder, name, record)
+        record = {"kind": "sentencepiece", **vocabulary.record_of(self.normalise)}
+        digest = hashlib.sha256(self.model).hexdigest()
+        vocabulary.write_record(folder, name, record | {"sha256": digest})
 
     @classmethod
     def load(cls, folder: Path, name: str) -> SentencePieceTokenizer:
         """Return the tokenizer that `save` wrote; raise RunError if it is missing or damaged."""
-        digest = vocabulary.read_record(folder, name).get("sha256")
+        record = read_json(folder / f"{name}.json", owner="tokenizer")
+        digest = record.get("sha256")
         path = folder / f"{name}.model"
         try:
             model = path.read_bytes()
@@ -175,7 +196,7 @@ class SentencePieceTokenizer:
                 f"{path} is incomplete or changed: it is not the model that {name}.json names"
             )
         try:
-            return cls(model)
+            return cls(model, normalise=record.get(vocabulary.NORMALISE, "none"))
         except (RuntimeError, ValueError) as error:
             raise RunError(f"{path} is not a SentencePiece model for Regard: {error}") from None
 

@@ -77,14 +77,16 @@ INITIAL = re.compile(r"(?:[^\W\d_]\.-?)*[^\W\d_]")
 ITEM = re.compile(r"(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})(?:\.\d{1,3})*")
 
 
-class Sentence(NamedTuple):
+class SplitSentence(NamedTuple):
     """A sentence, and the white space between it and the next one."""
 
     text: str
     gap: str
 
 
-def split_sentences(text: str, *, language: str = "", hard_breaks: bool = False) -> list[Sentence]:
+def split_sentences(
+    text: str, *, language: str = "", hard_breaks: bool = False
+) -> list[SplitSentence]:
     """Return the sentences of a text; sentences and gaps together are the whole text.
 
     `language` is a code such as "de"; without it the abbreviations of all languages count. A line
@@ -95,10 +97,10 @@ def split_sentences(text: str, *, language: str = "", hard_breaks: bool = False)
         breaks = [match.span() for match in LINE_BREAK.finditer(text)]
         lines = _cut(text, breaks)
         return [s for line in lines for s in _of_line(line, language)]
-    return _of_line(Sentence(text, ""), language)
+    return _of_line(SplitSentence(text, ""), language)
 
 
-def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
+def join_sentences(sentences: Sequence[SplitSentence], translations: Sequence[str]) -> str:
     """Return the translations joined by the white space between the original sentences.
 
     Where there was none, as after a Chinese full stop, scripts with spaces get a space.
@@ -112,26 +114,26 @@ def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -
     return "".join(parts)
 
 
-def _of_line(line: Sentence, language: str) -> list[Sentence]:
+def _of_line(line: SplitSentence, language: str) -> list[SplitSentence]:
     """Return the sentences of a line; the gap after the line goes to the last sentence."""
     *before, last = _cut(line.text, list(_boundaries(line.text, language.lower()[:2])))
-    return [*before, Sentence(last.text, last.gap + line.gap)]
+    return [*before, SplitSentence(last.text, last.gap + line.gap)]
 
 
-def _cut(text: str, gaps: Sequence[tuple[int, int]]) -> list[Sentence]:
+def _cut(text: str, gaps: Sequence[tuple[int, int]]) -> list[SplitSentence]:
     """Return the sentences between these gaps; any rest is the last sentence."""
     lead = len(text) - len(text.lstrip())
-    sentences = [Sentence("", text[:lead])] if lead else []
+    sentences = [SplitSentence("", text[:lead])] if lead else []
     start = lead
     for gap_start, gap_end in gaps:
         sentence = text[start:gap_start].rstrip()
         if sentence:
-            sentences.append(Sentence(sentence, text[start + len(sentence) : gap_end]))
+            sentences.append(SplitSentence(sentence, text[start + len(sentence) : gap_end]))
             start = gap_end
     rest = text[start:]
     if rest or not sentences:
         kept = rest.rstrip()
-        sentences.append(Sentence(kept, rest[len(kept) :]))
+        sentences.append(SplitSentence(kept, rest[len(kept) :]))
     return sentences
 
 

@@ -1,18 +1,32 @@
 """The registry of tokenizers, and a wrapper for running text with line breaks."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Literal, TypeAlias
+from __future__ import annotations
 
-from regard.base.errors import RunError
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from regard.base.errors import RunError, SettingsError
+from regard.base.files import read_json
+from regard.base.special_tokens import UNKNOWN
 from regard.text.byte_bpe import ByteBpeTokenizer
+from regard.text.imported import ImportedTokenizer
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
-from regard.text.vocabulary import Vocabulary, read_record
+from regard.text.vocabulary import NORMALISE, SPELLINGS, Form
 from regard.text.words import CharacterTokenizer, WordTokenizer
 
-Kind = Literal["character", "word", "sentencepiece", "byte-bpe"]
+if TYPE_CHECKING:
+    from regard.base.protocols import Tokenizer
+
+Kind = Literal["character", "word", "sentencepiece", "byte-bpe", "imported"]
 AnyTokenizer: TypeAlias = (
-    CharacterTokenizer | WordTokenizer | SentencePieceTokenizer | ByteBpeTokenizer
+    CharacterTokenizer
+    | WordTokenizer
+    | SentencePieceTokenizer
+    | ByteBpeTokenizer
+    | ImportedTokenizer
 )
 
 TOKENIZERS: dict[str, type[AnyTokenizer]] = {
@@ -20,6 +34,7 @@ TOKENIZERS: dict[str, type[AnyTokenizer]] = {
     "word": WordTokenizer,
     "sentencepiece": SentencePieceTokenizer,
     "byte-bpe": ByteBpeTokenizer,
+    "imported": ImportedTokenizer,
 }
 SUBWORDS = 8000
 
@@ -32,12 +47,16 @@ def train_tokenizer(
     min_count: int = 1,
     model_type: ModelType = "unigram",
     character_coverage: float = 1.0,
+    normalise: Form = "nfc",
+    mark_capitals: bool = False,
 ) -> AnyTokenizer:
     """Learn a tokenizer from texts.
 
     `size` is the largest number of entries, special tokens included. By default, characters and
     words are limited by `min_count` only, and subwords to 8000. `model_type` and
-    `character_coverage` apply to SentencePiece, `min_count` to characters and words.
+    `character_coverage` apply to SentencePiece, `min_count` to characters and words, and
+    `mark_capitals` to words. Text is spelled in Unicode's composed form before it is cut, unless
+    `normalise` is "none".
     """
     if kind == "sentencepiece":
         return SentencePieceTokenizer.train(
@@ -45,11 +64,22 @@ def train_tokenizer(
             size=SUBWORDS if size is None else size,
             model_type=model_type,
             character_coverage=character_coverage,
+            normalise=normalise,
+        )
+    if kind == "imported":
+        raise SettingsError(
+            'tokenizer.kind = "imported" belongs to an imported model and cannot be learned; start '
+            "from its run, or choose another kind."
         )
     if kind == "byte-bpe":
-        return ByteBpeTokenizer.train(texts, size=SUBWORDS if size is None else size)
-    learned = CharacterTokenizer if kind == "character" else WordTokenizer
-    return learned.train(texts, size=size, min_count=min_count)
+        return ByteBpeTokenizer.train(
+            texts, size=SUBWORDS if size is None else size, normalise=normalise
+        )
+    if kind == "character":
+        return CharacterTokenizer.train(texts, size=size, min_count=min_count, normalise=normalise)
+    return WordTokenizer.train(
+        texts, size=size, min_count=min_count, normalise=normalise, mark_capitals=mark_capitals
+    )
 
 
 def extend_tokenizer(
@@ -58,29 +88,101 @@ def extend_tokenizer(
     """Return a tokenizer with the tokens of these texts added; known ids do not change.
 
     Subwords can spell any text, so new ones are added only if `size` leaves room for them.
-    The merges of byte-level BPE do not change.
+    The merges of byte-level BPE and the tokenizers of imported models do not change.
     """
-    if isinstance(known, ByteBpeTokenizer):
+    if isinstance(known, ByteBpeTokenizer | ImportedTokenizer):
         return known
     if isinstance(known, SentencePieceTokenizer):
         return known if size is None else known.extended(texts, size=size)
-    found = type(known).train(texts, min_count=min_count).vocabulary.tokens
-    added = [token for token in found if token not in known.vocabulary]
-    if size is not None:
-        added = added[: max(0, size - known.size)]
-    return type(known)(Vocabulary([*known.vocabulary.tokens, *added]))
+    return known.extended(texts, size=size, min_count=min_count)
 
 
 def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
     """Return the tokenizer that was saved as `folder/name.*`."""
-    kind = read_record(folder, name)["kind"]
+    path = folder / f"{name}.json"
+    record = read_json(path, owner="tokenizer")
+    kind = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(kind, str):
+        raise RunError(f"{path} does not say what kind of tokenizer it holds")
     if kind not in TOKENIZERS:
         known = ", ".join(TOKENIZERS)
         raise RunError(
-            f"{folder / f'{name}.json'} holds a tokenizer of unknown kind {kind!r}; "
-            f"expected one of: {known}"
+            f"{path} holds a tokenizer of unknown kind {kind!r}; expected one of: {known}"
+        )
+    form = record.get(NORMALISE, "none")
+    if form not in SPELLINGS:
+        raise RunError(
+            f"{path} asks for the unknown normalisation {form!r}; expected one of: "
+            f"{', '.join(SPELLINGS)}"
         )
     return TOKENIZERS[kind].load(folder, name)
+
+
+def unknown_parts(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[str, ...]:
+    """Return what a vocabulary does not know of a text, each part once, in order.
+
+    The parts are whitespace-separated words, or the characters themselves where each character is a
+    token. Subwords that fall back to bytes know every text.
+    """
+    unknown = _unknown_id(tokenizer)
+    if unknown not in ids:
+        return ()
+    if isinstance(tokenizer, CharacterTokenizer):
+        spelled: Sequence[str] = SPELLINGS[tokenizer.normalise](text)
+        places: Sequence[int] = range(len(ids))
+    else:
+        spelled, places = text.split(), tokenizer.word_of_piece(ids)
+    found = (place for place, number in zip(places, ids, strict=True) if number == unknown)
+    return tuple(dict.fromkeys(spelled[place] for place in found if place < len(spelled)))
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of what is unknown; None where byte-level BPE spells every text."""
+    if isinstance(tokenizer, ByteBpeTokenizer):
+        return None
+    if isinstance(tokenizer, ImportedTokenizer) and tokenizer.numbering.identity:
+        return tokenizer.numbering.unknown
+    return UNKNOWN
+
+
+MOST_NAMED = 8
+
+
+@dataclass
+class UnknownCount:
+    """What a vocabulary did not know of many texts, and how often."""
+
+    noun: str = "word"
+    """"word", or "character" where each character is a token."""
+    texts: str = "sentences"
+    parts: Counter[str] = field(default_factory=Counter)
+    sentences: int = 0
+    affected: int = 0
+
+    def add(self, unknown: Iterable[str]) -> None:
+        """Count the unknown parts of one more text."""
+        found = list(unknown)
+        self.sentences += 1
+        self.affected += bool(found)
+        self.parts.update(found)
+
+    def __str__(self) -> str:
+        """Return it as `[2 unknown words: Cats, dogs.]`; nothing where everything is known."""
+        if not self.parts:
+            return ""
+        ranked = list(self.parts.items())  # of one sentence, in its order
+        if self.sentences > 1:
+            ranked.sort(key=lambda item: (-item[1], item[0]))
+        named = [
+            f"{part} ({count:,} times)" if count > 1 else part
+            for part, count in ranked[:MOST_NAMED]
+        ]
+        more = len(self.parts) - len(named)
+        where = f" in {self.affected:,} of {self.sentences:,} {self.texts}" * (self.sentences > 1)
+        return (
+            f"[{len(self.parts):,} unknown {self.noun}{'s' * (len(self.parts) > 1)}{where}: "
+            f"{', '.join(named)}{f' and {more:,} more' if more else ''}]"
+        )
 
 
 NEWLINE = "\n"
@@ -107,7 +209,9 @@ class RunningText:
     @property
     def end(self) -> int | None:
         """The id that ends a text; None if the vocabulary has none."""
-        return self.tokenizer.end if isinstance(self.tokenizer, ByteBpeTokenizer) else None
+        if isinstance(self.tokenizer, ByteBpeTokenizer | ImportedTokenizer):
+            return self.tokenizer.end
+        return None
 
     @property
     def opening(self) -> list[int]:

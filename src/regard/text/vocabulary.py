@@ -1,14 +1,16 @@
-"""Vocabularies, their JSON files, and the text that each token stands for."""
+"""Vocabularies, their JSON files, the text that each token stands for, and its normalisation."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from regard.base.errors import RunError, SettingsError
-from regard.base.files import write_file
+from regard.base.files import read_json, write_file
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 
 
@@ -57,6 +59,13 @@ class Vocabulary:
         kept = [*always, *(token for token in frequent if token not in always)]
         return cls(kept if size is None else kept[: size - len(SPECIALS)])
 
+    def extended(self, fresh: Vocabulary, *, size: int | None = None) -> Vocabulary:
+        """Return a vocabulary with the tokens of another added, up to `size` entries."""
+        added = [token for token in fresh.tokens if token not in self]
+        if size is not None:
+            added = added[: max(0, size - len(self))]
+        return Vocabulary([*self.tokens, *added])
+
     def __len__(self) -> int:
         return len(SPECIALS) + len(self.tokens)
 
@@ -81,25 +90,9 @@ def write_record(folder: Path, name: str, record: dict[str, Any]) -> None:
     write_file(folder / f"{name}.json", text + "\n")
 
 
-def read_record(folder: Path, name: str) -> dict[str, Any]:
-    """Return the content of `folder/name.json`; raise RunError if it is missing or damaged."""
-    path = folder / f"{name}.json"
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunError(f"{path} is missing, so the tokenizer cannot be read") from None
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise RunError(f"{path} is cut short or is not a tokenizer's JSON file") from None
-    if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-        raise RunError(f"{path} does not say what kind of tokenizer it holds")
-    return record
-
-
 def vocabulary_of_record(folder: Path, name: str) -> Vocabulary:
     """Return the vocabulary that `folder/name.json` lists."""
-    record = read_record(folder, name)
+    record = read_json(folder / f"{name}.json", owner="tokenizer")
     tokens = record.get("tokens", record.get("symbols"))  # the key of earlier runs
     problem = None
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
@@ -160,3 +153,28 @@ def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
         surfaces.append(text[start:end].decode("utf-8", errors="replace"))
         position += len(piece)
     return surfaces
+
+
+Form: TypeAlias = Literal["nfc", "none"]
+NORMALISE = "normalise"
+# "é" is one code point in most texts (NFC), and two, "e" and an accent, in others (NFD), as in
+# names of files on a Mac. They look alike, but a model that has seen one does not know the other.
+composed: Callable[[str], str] = partial(unicodedata.normalize, "NFC")
+# How text is spelled before it is cut.
+SPELLINGS: dict[Form, Callable[[str], str]] = {"nfc": composed, "none": str}
+
+
+def uncomposed(texts: Iterable[str]) -> int:
+    """Return how many texts are not in composed form."""
+    return sum(not unicodedata.is_normalized("NFC", text) for text in texts)
+
+
+def record_of(form: Form) -> dict[str, Any]:
+    """Return what the file of a tokenizer says about it; nothing for text as it is."""
+    return {} if form == "none" else {NORMALISE: form}
+
+
+def form_of_record(folder: Path, name: str) -> Form:
+    """Return the form that the file of a tokenizer names; earlier runs took text as it is."""
+    form: Form = read_json(folder / f"{name}.json", owner="tokenizer").get(NORMALISE, "none")
+    return form

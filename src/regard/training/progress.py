@@ -1,15 +1,18 @@
-"""How far a training has come, who is told of it, and the records that are kept."""
+"""How far a training has come, who is told of it, what is recorded, and signals to stop it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from regard.base.errors import SettingsError
+from regard.base.errors import Interrupted, SettingsError
 from regard.base.files import write_file
 from regard.batching.order import BatchPosition
 from regard.training.update import UpdateResult
@@ -26,21 +29,35 @@ class Progress:
     best_value: float | None = None
     best_step: int = 0
     without_progress: int = 0
+    skipped: int = 0
+    """Updates whose loss or gradient was not finite; they changed no weight."""
+    skipped_in_a_row: int = 0
+    validation_due: bool = False
+    """Whether the training was stopped before or in the validation after this update."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for a JSON file."""
         return asdict(self)
 
-    def moved(self, *, to: BatchPosition, seconds: float) -> Progress:
+    def moved(self, *, to: BatchPosition, seconds: float, skipped: bool = False) -> Progress:
         """Return the progress after one more update, up to this place."""
-        return replace(self, step=self.step + 1, epoch=to.epoch, batch=to.batch, seconds=seconds)
+        return replace(
+            self,
+            step=self.step + 1,
+            epoch=to.epoch,
+            batch=to.batch,
+            seconds=seconds,
+            skipped=self.skipped + skipped,
+            skipped_in_a_row=self.skipped_in_a_row + 1 if skipped else 0,
+        )
 
     def validated(self, value: float) -> Progress:
         """Return the progress after a validation of this value; lower is better."""
+        done = replace(self, validation_due=False)
         # A value that is not a number is never the best, and must not keep later ones from it.
-        if not math.isnan(value) and (self.best_value is None or value < self.best_value):
-            return replace(self, best_value=value, best_step=self.step, without_progress=0)
-        return replace(self, without_progress=self.without_progress + 1)
+        if math.isfinite(value) and (self.best_value is None or value < self.best_value):
+            return replace(done, best_value=value, best_step=self.step, without_progress=0)
+        return replace(done, without_progress=self.without_progress + 1)
 
 
 @dataclass
@@ -66,12 +83,53 @@ class Observer(Protocol):
         """Hear that the training is over, and why."""
         ...
 
+    def noted(self, line: str) -> None:
+        """Hear of something that a person should know, as "resuming at update 500"."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something known before a training starts: its name and value, and how a person reads it."""
+
+    name: str
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """What was read, as its task describes it."""
+
+    facts: tuple[Fact, ...]
+    batches: int | None = None
+    """The number of batches of an epoch."""
+    unit: str = "target tokens"
+    """What the size of a batch is counted in."""
+    trainings: int = 1
+    """How many trainings are made of it, one per seed."""
+
+
+@runtime_checkable
+class StartObserver(Protocol):
+    """Is also told what is about to be trained; it must leave it as it is."""
+
+    def starting(self, start: Any) -> None:
+        """Hear of a training (a `Start`) before its first update."""
+        ...
+
 
 class Observers:
     """Several observers as one."""
 
     def __init__(self, observers: Sequence[Observer]):
         self._observers = tuple(observers)
+
+    def starting(self, start: Any) -> None:
+        """Pass on what is about to be trained to those who want to know."""
+        for observer in self._observers:
+            if isinstance(observer, StartObserver):
+                observer.starting(start)
 
     def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
         """Pass on one update."""
@@ -88,6 +146,69 @@ class Observers:
         for observer in self._observers:
             observer.finished(progress, reason)
 
+    def noted(self, line: str) -> None:
+        """Pass on a note."""
+        for observer in self._observers:
+            observer.noted(line)
+
+
+SECONDS_TO_NOTICE = 0.5  # an update that ends within them needs no explanation
+
+
+class StopSignals:
+    """While entered, SIGINT and SIGTERM ask a training to stop instead of ending the process.
+
+    The first signal is kept in `received`, or raised as Interrupted inside `at_once`. A second one
+    is always raised, and a third ends the process. Outside the main thread signals stay as they
+    were.
+    """
+
+    def __init__(self, say: Callable[[str], None] = lambda line: None, *, at_once: bool = False):
+        self.received: int | None = None
+        self._say = say
+        self._raises = at_once
+        self._before: dict[int, Any] = {}
+        self._notice: threading.Timer | None = None
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(number)
+                if before is not None and before is not signal.SIG_IGN:  # as under nohup
+                    self._before[number] = before
+                    signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._notice is not None:
+            self._notice.cancel()
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Let a signal raise Interrupted inside the block, which can be cut off anywhere."""
+        if self.received is not None:
+            raise Interrupted(number=self.received)
+        before, self._raises = self._raises, True
+        try:
+            yield
+        finally:
+            self._raises = before
+
+    def _receive(self, number: int, frame: object) -> None:
+        again, self.received = self.received is not None, number
+        if again:
+            for each in self._before:
+                signal.signal(each, signal.SIG_DFL)
+        if again or self._raises:
+            raise Interrupted(number=number)
+        # From another thread: this one may be in the middle of writing to the console.
+        line = "stopping after this update; Ctrl-C again ends at once, without a checkpoint"
+        self._notice = threading.Timer(SECONDS_TO_NOTICE, self._say, [line])
+        self._notice.daemon = True
+        self._notice.start()
+
 
 class MetricsLog:
     """Writes a line of JSON for every few updates and every validation."""
@@ -101,7 +222,10 @@ class MetricsLog:
 
     def updated(self, progress: Progress, result: UpdateResult, facts: Mapping[str, float]) -> None:
         """Write loss, gradient norm and the other facts, once in `every` updates."""
-        if progress.step % self._every == 0:
+        if progress.skipped_in_a_row:  # JSON has no numbers for these
+            found = {"loss": str(result.loss), "norm": str(result.gradient_norm)}
+            self._write("skipped", progress, {**found, "skipped": progress.skipped})
+        elif progress.step % self._every == 0:
             self._write(
                 "train", progress, {"loss": result.loss, "norm": result.gradient_norm, **facts}
             )
@@ -114,6 +238,9 @@ class MetricsLog:
         """Write why the training ended."""
         self._write("end", progress, {"reason": reason})
 
+    def noted(self, line: str) -> None:
+        """Do nothing: the rows say it."""
+
     def _write(self, kind: str, progress: Progress, values: Mapping[str, float | str]) -> None:
         row = {"kind": kind, "step": progress.step, "seconds": round(progress.seconds, 3), **values}
         with self._path.open("a", encoding="utf-8") as file:
@@ -121,16 +248,25 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a metrics file; a last line cut short by a crash is left out."""
+    """Return the rows of a metrics file; what a crash has cut short or damaged is left out."""
     if not path.exists():
         return []
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if _is_record(row):
+            rows.append(row)
     return rows
+
+
+def _is_record(row: Any) -> bool:
+    """Return whether a row has the numbers that every reader relies on."""
+    if not isinstance(row, dict) or type(row.get("step")) is not int:
+        return False
+    return "kind" not in row or isinstance(row.get("seconds"), int | float)
 
 
 class TensorBoardLog:
@@ -142,7 +278,7 @@ class TensorBoardLog:
         except ImportError as error:
             raise SettingsError(
                 "training.tensorboard is on but TensorBoard is not installed: "
-                "pip install 'regard[tensorboard]'"
+                "pip install tensorboard"
             ) from error
         self._writer: Any = SummaryWriter(str(folder))
 
@@ -159,3 +295,6 @@ class TensorBoardLog:
     def finished(self, progress: Progress, reason: str) -> None:
         """Close the log."""
         self._writer.close()
+
+    def noted(self, line: str) -> None:
+        """Do nothing."""

@@ -1,8 +1,9 @@
 """The one optimiser step, normalised by target tokens, by one process or by several."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -38,6 +39,8 @@ class UpdateResult:
     loss: float
     tokens: int
     gradient_norm: float
+    skipped: bool = False
+    """Whether no weight was changed, because loss or gradient was not finite."""
 
 
 def update(
@@ -48,13 +51,18 @@ def update(
     optimizer: torch.optim.Optimizer,
     clip: float,
 ) -> UpdateResult:
-    """Take one step down the gradient of the mean loss over all tokens of these batches."""
+    """Take one step down the gradient of the mean loss over all tokens of these batches.
+
+    If the loss or the gradient is infinite or not a number, the step is skipped.
+    """
     tokens = sum(batch.target_tokens for batch in batches)
     optimizer.zero_grad(set_to_none=True)
     nats = sum(add_gradient(batch, tokens) for batch in batches)
-    norm = nn.utils.clip_grad_norm_(parameters, clip)
-    optimizer.step()
-    return UpdateResult(loss=nats / tokens, tokens=tokens, gradient_norm=float(norm))
+    norm = float(nn.utils.clip_grad_norm_(parameters, clip))
+    skipped = not (math.isfinite(norm) and math.isfinite(nats))
+    if not skipped:
+        optimizer.step()
+    return UpdateResult(loss=nats / tokens, tokens=tokens, gradient_norm=norm, skipped=skipped)
 
 
 def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, tokens: int) -> float:
@@ -62,6 +70,23 @@ def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, token
     loss = loss_sum(batch)
     (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
     return float(loss.nats)
+
+
+MOST_VALUES = 1_000_000  # of one tensor of a batch that is written
+
+
+def plain_batch(value: Any) -> Any:
+    """Return a batch, its tensors and what it consists of, as values for JSON."""
+    if isinstance(value, Tensor):
+        if value.numel() > MOST_VALUES:
+            return f"{value.dtype} of shape {tuple(value.shape)}"
+        floats = value.is_floating_point()
+        return [str(x) for x in value.flatten().tolist()] if floats else value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain_batch(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain_batch(one) for one in value]
+    return value if isinstance(value, int | str | bool | None) else str(value)
 
 
 LARGEST_SEED = 2**63 - 1
@@ -131,7 +156,9 @@ class _GradientWorkers(Generic[AnyBatch]):
         """Start one more worker."""
         gradient = torch.zeros(sum(p.numel() for p in self._parameters))
         gradient.share_memory_()  # type: ignore[no-untyped-call]
-        self._workers.append((WorkerProcess(partial(self._work, gradient)), gradient))
+        self._workers.append(
+            (WorkerProcess(partial(self._work, gradient), outlasts_signals=True), gradient)
+        )
 
     def stop(self) -> None:
         """Stop all workers."""
@@ -151,8 +178,8 @@ class _GradientWorkers(Generic[AnyBatch]):
             nats += sum(float(worker.receive()) for worker, _ in busy)
         except WorkerLostError:
             raise RunError(
-                "A worker process of the training has ended, perhaps for lack of memory. Continue "
-                "with --resume; --set training.processes=1 trains without workers."
+                "A worker process of the training has ended, perhaps for lack of memory. Go on "
+                "with `regard train --resume`; --set training.processes=1 does without workers."
             ) from None
         for _, gradient in busy:
             self._take_over(gradient)

@@ -157,9 +157,12 @@ class TransformerDecoder(nn.Module):
         window: int | None = None,
         distance_bias: DistanceBias | None = None,
         alignment_layer: int = -1,
+        output_scale: float = 1.0,
     ):
+        """`output_scale` multiplies the features, as T5 does where one table is shared by all."""
         super().__init__()
         self.embedded = embedded
+        self.output_scale = output_scale
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
@@ -257,13 +260,15 @@ class TransformerDecoder(nn.Module):
             )
             features = output.features
             outputs.append(output)
-        return (features if self.norm is None else self.norm(features)), outputs
+        if self.norm is not None:
+            features = self.norm(features)
+        return (features if self.output_scale == 1 else features * self.output_scale), outputs
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
 
 
-def _rows_of(past: LayerPast, rows: Tensor) -> LayerPast:
+def _rows_of(past: LayerPast, rows: Tensor) -> KeysValues | LinearState | Tensor:
     if isinstance(past, KeysValues):
         return _rows_of_keys(past, rows)
     if isinstance(past, LinearState):

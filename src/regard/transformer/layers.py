@@ -29,11 +29,17 @@ class Embedded(nn.Module):
         *,
         positions: AddedPositions | None,
         scaled: bool = True,
+        norm: nn.Module | None = None,
+        segments: int = 0,
         dropout: float = 0.0,
     ):
+        """`norm` is that of the sum, which BERT and BART have; BERT has vectors of segments too."""
         super().__init__()
+        width = embedding.embedding_dim
+        self.segments = nn.Parameter(torch.zeros(segments, width)) if segments else None
         self.embedding = embedding
         self.positions = positions
+        self.norm = norm
         self.scale = math.sqrt(embedding.embedding_dim) if scaled else 1.0
         self.dropout = Dropout(dropout)
 
@@ -44,22 +50,43 @@ class Embedded(nn.Module):
         vectors = self.embedding(tokens) * self.scale
         if self.positions is not None:
             vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
+        if self.segments is not None:
+            vectors = vectors + self.segments[0]  # a text is one segment
+        if self.norm is not None:
+            vectors = self.norm(vectors)
         dropped: Tensor = self.dropout(vectors)
         return dropped
 
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {
+NORMS: dict[str, Callable[..., nn.Module]] = {
     "layer": nn.LayerNorm,  # Ba et al. 2016
-    "rms": lambda width: nn.RMSNorm(width, eps=1e-6),  # Zhang & Sennrich 2019
+    "rms": nn.RMSNorm,  # Zhang & Sennrich 2019
 }
-# Each takes the inner projection of the feed-forward network; SwiGLU's is twice as wide.
+EPSILONS = {"layer": 1e-5, "rms": 1e-6}  # added to the variance, unless settings say otherwise
+
+
+def norm_of(kind: str, width: int, *, epsilon: float | None = None) -> nn.Module:
+    """Return a fresh norm of this kind."""
+    return NORMS[kind](width, eps=EPSILONS[kind] if epsilon is None else epsilon)
+
+
+def _gated(activation: Callable[[Tensor], Tensor], inner: Tensor) -> Tensor:
+    """Return f(gate) * value, which take turns (Shazeer 2020)."""
+    return activation(inner[..., ::2]) * inner[..., 1::2]
+
+
+_gelu_tanh = partial(F.gelu, approximate="tanh")  # as GPT-2 has it
+# Each takes the inner projection of the feed-forward network; that of the gated is twice as wide.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu-tanh": lambda inner: F.gelu(inner, approximate="tanh"),  # as GPT-2 has it
+    "gelu-tanh": _gelu_tanh,
     "swish": F.silu,
-    "swiglu": lambda inner: F.silu(inner[..., ::2]) * inner[..., 1::2],  # Shazeer 2020
+    "swiglu": partial(_gated, F.silu),
+    "geglu": partial(_gated, F.gelu),
+    "geglu-tanh": partial(_gated, _gelu_tanh),  # as T5 has it from version 1.1 on
 }
+GATED = ("swiglu", "geglu", "geglu-tanh")
 
 
 class Residual(nn.Module):
@@ -69,9 +96,9 @@ class Residual(nn.Module):
     stacks more easily (Xiong et al. 2020).
     """
 
-    def __init__(self, model_dim: int, *, norm: str, pre_norm: bool, dropout: float):
+    def __init__(self, norm: nn.Module, *, pre_norm: bool, dropout: float):
         super().__init__()
-        self.norm = NORMS[norm](model_dim)
+        self.norm = norm
         self.pre_norm = pre_norm
         self.dropout = Dropout(dropout)
 
@@ -94,15 +121,24 @@ class Residual(nn.Module):
 class FeedForward(nn.Module):
     """f(x W_1 + b_1) W_2 + b_2 at every position alone (Vaswani et al. 2017, eq. 2)."""
 
-    def __init__(self, model_dim: int, *, hidden: int, activation: str, dropout: float = 0.0):
+    def __init__(
+        self,
+        model_dim: int,
+        *,
+        hidden: int,
+        activation: str,
+        dropout: float = 0.0,
+        biases: bool = True,
+    ):
         super().__init__()
-        self.inner = Linear(model_dim, hidden * (2 if activation == "swiglu" else 1))
-        self.outer = Linear(hidden, model_dim)
+        self.inner = Linear(model_dim, hidden * (2 if activation in GATED else 1), bias=biases)
+        self.outer = Linear(hidden, model_dim, bias=biases)
         self.activation = activation
         self.dropout = Dropout(dropout)
         for part in (self.inner, self.outer):
             nn.init.xavier_uniform_(part.weight)
-            nn.init.zeros_(part.bias)
+            if biases:
+                nn.init.zeros_(part.bias)
 
     def forward(
         self, features: Float[Tensor, "batch time model_dim"]

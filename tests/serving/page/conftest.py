@@ -40,8 +40,8 @@ class Screen:
         return self.pane(pane).locator('[aria-label="Words of the translation"] .word')
 
     def sentence(self) -> Any:
-        """Return the box in which a sentence is typed."""
-        return self.page.get_by_label("Sentence", exact=True)
+        """Return the box in which a text is typed."""
+        return self.page.get_by_label("Text", exact=True)
 
     def choice(self, name: str) -> Any:
         """Return a box in which one of several things is chosen."""

@@ -149,3 +149,48 @@ def test_unknown_languages_are_named_by_their_code(module, code, name, tag):
         name,
         tag,
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "several"),
+    [
+        ("badal kofen", False),
+        ("badal kofen.", False),
+        ("3.14 is pi", False),
+        ("badal. Kofen", True),
+        ("“badal!” kofen", True),
+        ("猫。犬", True),
+        ("one\ntwo", True),
+    ],
+)
+def test_texts_of_one_sentence_need_no_splitting(module, text, several):
+    assert module("whole", "m.mayBeSeveral(given[0])", text) == several
+
+
+def test_translations_are_joined_by_the_white_space_of_the_text(module):
+    sentences = [
+        {"text": "猫。", "gap": ""},
+        {"text": "犬。", "gap": "\n\n"},
+        {"text": "x", "gap": ""},
+    ]
+    found = [{"text": "A cat."}, {"text": "A dog."}, {"error": "too long"}]
+    assert module("whole", "m.joined(given[0], given[1])", sentences, found) == "A cat. A dog.\n\nx"
+    same = [{"text": each["text"]} for each in sentences]
+    assert module("whole", "m.joined(given[0], given[1])", sentences, same) == "猫。犬。\n\nx"
+
+
+@given(text=some.text("ab. \n", max_size=40), most=some.integers(3, 12))
+@quick
+def test_parts_of_a_long_text_are_the_whole_text(module, text, most):
+    parts = module("api", "m.partsOf(given[0], given[1])", text, most)
+    assert all(0 < len(part) <= most for part in parts)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "forces"),
+    [("", {}), ("5,8", {"0": [5, 8]}), ("5;2:7,9", {"0": [5], "2": [7, 9]})],
+)
+def test_what_is_forced_is_kept_by_sentence(module, text, forces):
+    assert module("state", "m.forcesOf(given[0])", text) == forces
+    assert module("state", "m.writeForces(given[0])", forces) == text

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import regard
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.runs.run import Run, open_run
 from regard.settings.recipe import expect
@@ -110,7 +112,7 @@ def test_another_series_or_model_is_not_continued(
     changed = tmp_path / "changed.csv"
     changed.write_text("day,height\n" + "".join(f"{i},{i % 7}\n" for i in range(160)))
     windows = read_windows(recipe(changed).data)
-    with pytest.raises(RunError, match="The data has changed since the checkpoint"):
+    with pytest.raises(RunError, match="The data has changed since the run"):
         train_forecaster(recipe(waves), trained.run, windows=windows)
 
 
@@ -150,3 +152,93 @@ def test_a_trained_forecaster_can_be_drawn(
     if suffix == "svg":
         text = path.read_text()
         assert "height" in text and "attention" in text and "first of 2 steps" in text
+
+
+@pytest.fixture(scope="module")
+def european(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file as a German program writes it: newest first, a gap, a second column, a week."""
+    random = np.random.default_rng(1)
+    rows = []
+    for day in range(140):
+        date = np.datetime64("2024-01-01") + day
+        sales = 5_000 + 1_500 * (day % 7 in (5, 6)) + random.normal(scale=50)
+        written = f"{sales:,.2f}".translate(str.maketrans(",.", ".,")) if day != 50 else ""
+        rows.append(f"{date.astype(object):%d.%m.%Y};{written};{int(day % 7 in (4, 5))},0\n")
+    path = tmp_path_factory.mktemp("series") / "verkauf.csv"
+    path.write_text("Datum;Umsatz;Morgen frei\n" + "".join(rows[::-1]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def weekly(european: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedForecaster:
+    return regard.forecast(
+        european,
+        column="Umsatz",
+        inputs=["Morgen frei"],
+        gaps="interpolate",
+        window=7,
+        horizon=3,
+        out=tmp_path_factory.mktemp("runs") / "weekly",
+        set={"training.steps": 60, "training.warmup": 0},
+        progress=False,
+    )
+
+
+def test_a_european_file_is_read_with_dates_gaps_and_inputs(weekly: TrainedForecaster) -> None:
+    windows = weekly.windows
+    assert windows.notes == (
+        "The dates run backwards: the series was turned round.",
+        "1 gap interpolated.",
+    )
+    assert windows.inputs.shape[1:] == (7, 2)
+    assert windows.series.inputs[0].name == "Morgen frei"
+    assert 4_000 < windows.series.low < 6_000 < windows.series.high < 7_000
+    loaded = load(weekly.run.folder)
+    rows = [[5_000.0, 0.0]] * 7
+    assert loaded.forecast(rows) == pytest.approx(weekly.model.forecast(rows))
+    with pytest.raises(RegardError, match=r"reads 2 values \(the series, Morgen frei\)"):
+        loaded.forecast([5_000.0] * 7)
+
+
+def test_the_seasonal_forecast_is_a_baseline(weekly: TrainedForecaster) -> None:
+    score = weekly.score
+    assert weekly.windows.season == score.season == 7
+    assert score.seasonal_mse is not None and score.seasonal_mse < 0.1 * score.naive_mse
+    assert any(line.startswith("seasonal (7 steps)") for line in weekly.lines())
+    assert "the values 7 steps before" in weekly.report.read_text(encoding="utf-8")
+
+
+def test_the_future_has_dates_and_an_interval_of_past_errors(weekly: TrainedForecaster) -> None:
+    future = weekly.future()
+    assert future.labels() == ["2024-05-20", "2024-05-21", "2024-05-22"]
+    assert (future.low < future.high).all()
+    windows, unit = weekly.windows, weekly.score.unit
+    found = weekly.tested().values.numpy()
+    errors = (windows.expected[np.sort(windows.test)] - found) * unit
+    inside = (errors >= future.low - future.values) & (errors <= future.high - future.values)
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+    drawn = weekly.pictures[1].read_text(encoding="utf-8")
+    assert "90 % of past errors" in drawn and "Mar" in drawn
+    assert "What comes next" in weekly.report.read_text(encoding="utf-8")
+
+
+def test_the_trace_of_several_inputs(weekly: TrainedForecaster, european: Path) -> None:
+    found = regard.trace(weekly.run.folder, "last")
+    assert found.arrays[0].values.shape == (7, 2)
+    again = regard.trace(weekly.run.folder, str(european))
+    np.testing.assert_allclose(again.arrays[0].values, found.arrays[0].values)
+
+
+def test_gaps_of_a_list_are_filled_where_that_is_asked_for(tmp_path: Path) -> None:
+    values: list[Any] = [float(day % 5) for day in range(60)]
+    values[7] = None
+    with pytest.raises(SettingsError, match=r"gaps \(None or NaN\) need"):
+        regard.forecast(values, out=tmp_path / "a", progress=False)
+    fast = {"training.steps": 2, "training.warmup": 0}
+    found = regard.forecast(
+        values, gaps="interpolate", season=5, out=tmp_path / "b", set=fast, progress=False
+    )
+    assert found.windows.notes == ("1 gap interpolated.",)
+    assert found.score.seasonal_mse == 0
+    with pytest.raises(SettingsError, match=r"data\.inputs names columns of a file"):
+        regard.forecast([1.0, 2.0] * 30, inputs=["x"], out=tmp_path / "c", progress=False)

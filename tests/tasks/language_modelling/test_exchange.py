@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+import regard
 from regard.base.errors import RunError, SettingsError
-from regard.exchange.gpt2 import Gpt2, write_gpt2
+from regard.exchange.formats import ModelParts
+from regard.exchange.hugging_face.gpt2 import write
 from regard.models.language_model import build_language_model
 from regard.runs.run import Run
 from regard.settings.models import CausalTransformerSettings
-from regard.tasks.language_modelling.exchange import export_gpt2, import_gpt2
+from regard.tasks.language_modelling.exchange import export_gpt2
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.tokenizers import AnyTokenizer, train_tokenizer
@@ -29,7 +31,8 @@ def folder(tmp_path: Path) -> Path:
     settings = CausalTransformerSettings.model_validate({"layers": 1, "model_dim": 8, "heads": 2})
     assert isinstance(BYTES, ByteBpeTokenizer)
     model = build_language_model(settings, vocab=BYTES.size)
-    write_gpt2(Gpt2(model, settings, BYTES), tmp_path / "gpt2")
+    parts = ModelParts(model=model, settings=settings, tokenizers={"text": BYTES})
+    write(parts, tmp_path / "gpt2")
     return tmp_path / "gpt2"
 
 
@@ -46,7 +49,7 @@ def test_there_and_back_by_the_commands(folder: Path, tmp_path: Path) -> None:
     from regard.cli.app import main
 
     for arguments in (
-        ["import-gpt2", folder, "--out", tmp_path / "run"],
+        ["import", folder, "--out", tmp_path / "run"],
         ["export", tmp_path / "run", "--to", "gpt2", "--output", tmp_path / "back"],
         ["export", tmp_path / "run", "--to", "gpt2"],
         ["export", tmp_path / "run", "--to", "gpt2"],  # again, in the same place
@@ -70,7 +73,9 @@ def test_what_cannot_be_exported(folder: Path, tmp_path: Path) -> None:
     for message, run in runs.items():
         with pytest.raises(SettingsError, match=message):
             export_gpt2(run, tmp_path / "out")
-    with pytest.raises(RunError, match="is not empty"):
+    with pytest.raises(RunError, match="exists already"):
         export_gpt2(runs["a recurrent model"], folder)
+    with pytest.raises(RunError, match="holds no earlier export"):
+        export_gpt2(runs["a recurrent model"], tmp_path / "letters", force=True)
     with pytest.raises(RunError, match="already holds a run"):
-        import_gpt2(folder, runs["a recurrent model"])
+        regard.import_model(folder, out=runs["a recurrent model"])

@@ -16,8 +16,14 @@ from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.language_modelling.data import prepare_text
 from regard.tasks.language_modelling.model import LoadedLanguageModel, TrainedLanguageModel
-from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
-from regard.tasks.language_modelling.training import next_token_loss, rate_of, train_language_model
+from regard.tasks.language_modelling.objective import loss_of_recipe, next_token_loss, validated
+from regard.tasks.language_modelling.settings import (
+    LanguageModelRecipe,
+    PretrainingSettings,
+    TextSettings,
+)
+from regard.tasks.language_modelling.training import rate_of, train_language_model
+from regard.text.tokenizers import RunningText, train_tokenizer
 from regard.training.progress import read_metrics
 
 SMALL = [
@@ -98,6 +104,7 @@ def test_a_stopped_training_resumes_exactly(
         def validated(self, progress: Any, metrics: Any) -> None: ...
 
         def finished(self, progress: Any, reason: str) -> None: ...
+        def noted(self, line: str) -> None: ...
 
     settings = recipe(book)
     with pytest.raises(KeyboardInterrupt):
@@ -166,7 +173,7 @@ def test_going_on_with_other_text(
 @pytest.mark.parametrize(
     ("override", "error", "message"),
     [
-        ("data.text=[]", SettingsError, "set data.text=FILE"),
+        ("data.text=[]", SettingsError, "no text to learn from: give the data with --data"),
         ("data.text=nowhere.txt", DataError, "there is no such file"),
         ("model.context=5000", DataError, "too few: .* where one window takes 5001"),
         ("training.start_from=nowhere", RunError, "There is no run at nowhere"),
@@ -260,3 +267,43 @@ def test_measures_of_a_text(model: LoadedLanguageModel) -> None:
     view = model.heads("the cat")
     assert "".join(view.pieces) == "the␣cat"
     assert view.weights.shape == (1, 2, 7, 7)
+
+
+@pytest.fixture(scope="module")
+def both_ways(book: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedLanguageModel:
+    """A model that reads both ways and has learned to guess hidden characters."""
+    chosen = recipe(book, "model.family=bidirectional", "training.steps=120")
+    return trained_in(tmp_path_factory.mktemp("runs") / "both", chosen)
+
+
+def test_hidden_tokens_are_learned_from_both_sides(both_ways: TrainedLanguageModel) -> None:
+    assert set(both_ways.metrics) == {"loss", "perplexity"}
+    assert both_ways.metrics["loss"] < 2.3  # of characters drawn evenly: 2.8
+    assert not (both_ways.run.folder / "samples.jsonl").exists()
+    view = both_ways.model.heads("the cat")
+    assert float(view.weights[..., 0, -1].min()) > 0  # the first character sees the last
+
+
+def test_a_model_that_reads_both_ways_does_not_generate(both_ways: TrainedLanguageModel) -> None:
+    with pytest.raises(RegardError, match="it cannot write on"):
+        both_ways.model.generate("the")
+    with pytest.raises(RegardError, match="it cannot write on"):
+        both_ways.model.bits_per_character("the cat")
+
+
+def test_validation_hides_the_same_tokens_each_time(
+    both_ways: TrainedLanguageModel, book: Path
+) -> None:
+    chosen = both_ways.model.recipe
+    data = prepare_text(both_ways.run, chosen)
+    loss_of = loss_of_recipe(chosen, data.text)
+    model = both_ways.model.model
+    first, second = (validated(data, model, chosen, loss_of=loss_of).value for _ in range(2))
+    assert first == second == pytest.approx(both_ways.metrics["loss"], rel=1e-4)
+
+
+def test_hidden_tokens_and_answers_exclude_each_other(book: Path) -> None:
+    chosen = recipe(book, "model.family=bidirectional")
+    pairs = chosen.model_copy(update={"data": TextSettings(pairs=("pairs.tsv",))})
+    with pytest.raises(SettingsError, match="cannot learn answers to prompts"):
+        loss_of_recipe(pairs, RunningText(train_tokenizer(["the cat"], kind="character")))

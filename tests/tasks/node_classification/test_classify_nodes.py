@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.runs.run import Run, open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
-from regard.tasks.node_classification.data import graph_input, read_graph
-from regard.tasks.node_classification.model import LoadedGraphClassifier, load
+from regard.tasks.exchange import import_model
+from regard.tasks.node_classification.data import read_graph
+from regard.tasks.node_classification.model import load
 from regard.tasks.node_classification.settings import GraphRecipe
 from regard.tasks.node_classification.training import train_node_classifier
 from regard.tasks.node_classification.views import draw_classes, draw_node, look_at_node
@@ -176,35 +176,14 @@ def test_what_data_can_be_read(communities: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.realdata
-def test_the_authors_weights_give_the_authors_accuracy(real_data: Path) -> None:
+def test_the_authors_weights_give_the_authors_accuracy(real_data: Path, tmp_path: Path) -> None:
     """Velickovic et al. 2018 published a trained model: it must score 84.4 % in our layers."""
-    recipe = recipe_for(real_data / "planetoid" / "cora.npz", "model.heads=8", "model.head_dim=8")
-    graph = read_graph(recipe.data)
-    from regard.models.graph_classifier import build_graph_classifier
-
-    model = build_graph_classifier(recipe.model, features=1433, classes=7)
-    with np.load(real_data / "weights" / "gat-cora" / "gat_cora.npz") as file:
-        theirs = {name: torch.from_numpy(file[name]) for name in file.files}
-
-    def conv(number: int, part: str) -> torch.Tensor:
-        return theirs[f"conv1d{f'_{number}' if number else ''}.{part}"]
-
-    def biases(number: int) -> torch.Tensor:
-        return theirs[f"BiasAdd{f'_{number}' if number else ''}.biases"]
-
-    with torch.no_grad():
-        for layer, heads in zip(model.layers, (range(8), range(8, 9)), strict=True):
-            width = layer.head_dim
-            for place, head in enumerate(heads):
-                columns = slice(place * width, (place + 1) * width)
-                layer.project[0].weight[:, columns] = conv(3 * head, "kernel")[0]
-                layer.score.target_readout[place] = conv(3 * head + 1, "kernel")[0, :, 0]
-                layer.score.source_readout[place] = conv(3 * head + 2, "kernel")[0, :, 0]
-                both = conv(3 * head + 1, "bias") + conv(3 * head + 2, "bias")
-                layer.score.bias[place] = both[0]
-                layer.bias[columns] = biases(head)
-    loaded = LoadedGraphClassifier(
-        model=model, graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
+    found = import_model(
+        real_data / "weights" / "gat-cora",
+        out=tmp_path / "run",
+        data=real_data / "planetoid" / "cora.npz",
     )
-    assert graph.split is not None
-    assert loaded.accuracy(graph.split.test) == pytest.approx(84.4, abs=0.01)
+    assert found.notes == ("Test accuracy: 84.4 %",)
+    loaded = load(tmp_path / "run")
+    assert loaded.graph.split is not None
+    assert loaded.accuracy(loaded.graph.split.test) == pytest.approx(84.4, abs=0.01)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -7,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from regard.base.errors import DataError, RunError, SettingsError
+from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.models.language_model import build_language_model
 from regard.models.text_classifier import LowRank, add_adapters, merge_adapters
 from regard.runs.run import Run, open_run
 from regard.settings.models import CausalTransformerSettings
 from regard.settings.recipe import expect
-from regard.tasks import find_recipe
+from regard.tasks import find_recipe, look
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.tasks.language_modelling.training import train_language_model
 from regard.tasks.text_classification.model import build_text_classifier, load
@@ -92,6 +93,42 @@ def test_a_pretrained_network_learns_to_classify(
     assert one.to_dict()["probability"] == max(one.probabilities.values())
     alone = loaded.classify(["i see a cat now"])[0]
     assert alone.probability == pytest.approx(one.probability, abs=1e-5)
+
+
+def test_a_look_shows_which_words_decided(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
+    train(begin_with(recipe_of(corpus), pretrained), tmp_path / "run")
+    model = load(tmp_path / "run")
+    text = "i see a cat now"
+    found = model.explain(text)
+    odds, without = (
+        math.log(one.probabilities["animal"] / one.probabilities["tool"])
+        for one in model.classify([text, "i see a now"])
+    )
+    assert (found.label, found.other) == ("animal", "tool")
+    assert found.log_odds == pytest.approx(odds, abs=1e-4)
+    assert found.words == ("i", "see", "a", "cat", "now")
+    assert found.values[3] == pytest.approx(odds - without, abs=1e-4)
+    assert max(found.values) == found.values[3]  # the cat decided
+    assert model.explain("i see a CAT").unknown == ("C", "A", "T")
+
+    view = look(tmp_path / "run", text)
+    lines = view.shown(80).splitlines()
+    assert lines[0].startswith("animal (")
+    assert [line.split()[0] for line in lines[2:7]] == list(found.words)
+    view.save(tmp_path / "words.csv")
+    assert (tmp_path / "words.csv").read_text().startswith("word,value\ni,")
+    view.save(tmp_path / "words.svg")
+    assert "cat" in (tmp_path / "words.svg").read_text()
+    assert view.record["words"] == list(found.words)
+    heads = look(tmp_path / "run", text, layer=1)
+    assert "weights" in heads.record
+    assert "confusion" in look(tmp_path / "run").record  # without a text
+    with pytest.warns(UserWarning, match=r"\[3 unknown characters: C, A, T\]"):
+        look(tmp_path / "run", "a CAT")
+    with pytest.raises(RegardError, match="There is nothing to classify"):
+        look(tmp_path / "run", " ")
+    with pytest.raises(SettingsError, match="--part is for translators"):
+        look(tmp_path / "run", text, part="cross")
 
 
 def test_the_same_network_from_scratch(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
@@ -213,8 +250,10 @@ def test_few_labels_and_no_data(corpus: Path, tmp_path: Path) -> None:
     splits = read_labelled_splits(recipe.data)
     assert 6 <= len(splits.train) <= 9
     assert {one.label for one in splits.train} == {"animal", "tool"}
-    nothing = recipe.data.model_copy(update={"train": None})
-    with pytest.raises(SettingsError, match=r"set data\.train=FILE"):
+    nothing = recipe.data.model_copy(update={"train": ()})
+    with pytest.raises(
+        SettingsError, match=r"no labelled texts to learn from: give the data with --data"
+    ):
         read_labelled_splits(nothing)
 
 
@@ -227,3 +266,22 @@ def test_a_damaged_run(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
     other = wide.model_copy(update={"model": wide.model.model_copy(update={"model_dim": 32})})
     with pytest.raises(SettingsError, match=r"has no weights 'backbone\.embedded"):
         train(other, tmp_path / "wide")
+
+
+def test_a_classifier_on_a_network_that_reads_both_ways(corpus: Path, tmp_path: Path) -> None:
+    overrides = [
+        f"data.text={corpus / 'plain.txt'}", *MODEL, "model.family=bidirectional",
+        "training.steps=60", "training.warmup=5", "training.learning_rate=0.01",
+        "training.validate_every=60",
+    ]  # fmt: skip
+    recipe = expect(find_recipe("gpt-nano", overrides=overrides), LanguageModelRecipe)
+    train_language_model(recipe, open_run(tmp_path / "plain", recipe, resume=False))
+    chosen = begin_with(recipe_of(corpus), tmp_path / "plain")
+    run = open_run(tmp_path / "labels", chosen, resume=False)
+    trained = train_text_classifier(chosen, run)
+    assert trained.score.accuracy > 0.9
+    model = load(run.folder)
+    alone, *_ = model.classify(["i see a cat now"])
+    together = model.classify(["i see a cat now", "i see a hoe here and there and everywhere"])[0]
+    assert alone.probability == pytest.approx(together.probability, abs=1e-5)
+    assert model.heads("i see").weights.shape[0] == 2

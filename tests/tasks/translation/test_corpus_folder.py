@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError, SettingsError
-from regard.tasks.translation.data import find_corpus, languages_of
+from regard.corpora.sources import find_corpus, languages_of
 
 
 def made(folder: Path, *names: str) -> Path:

@@ -26,9 +26,10 @@ def test_without_a_valid_part_some_pairs_are_held_out(
     tmp_path: Path, pairs: int, hold_out: int, held: int
 ) -> None:
     train = (write_tsv(tmp_path / "a.tsv", pairs),)
-    splits = read_splits(DataSettings(train=train, hold_out=hold_out))
+    splits = read_splits(DataSettings(train=train, hold_out=hold_out, hold_out_test=0))
     assert (len(splits.train), len(splits.valid), splits.test) == (pairs - held, held, [])
     assert not set(splits.train) & set(splits.valid)
+    assert splits.notes == (f"Held out of {pairs} pairs by seed 1: {held} for validation.",)
 
 
 def test_validation_pairs_are_read_without_the_others(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_validation_pairs_of_all_kinds_of_data(tmp_path: Path) -> None:
 
 def test_too_few_pairs_to_hold_any_out(tmp_path: Path) -> None:
     train = (write_tsv(tmp_path / "a.tsv", 9),)
-    with pytest.raises(DataError, match=r"a\.tsv: 9 pairs are too few.*Give data\.valid"):
+    with pytest.raises(DataError, match=r"a\.tsv: 9 pairs are too few.*Give --valid"):
         read_splits(DataSettings(train=train))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,11 @@ import regard
 from regard.base.errors import RegardError
 from regard.corpora.parallel import SentencePair, read_parallel
 from regard.models.build import build_translator
-from regard.tasks.translation.evaluation import align, evaluate
-from regard.tasks.translation.model import LoadedTranslator
+from regard.runs.run import Run
+from regard.tasks.translation.data import read_splits
+from regard.tasks.translation.evaluation import TrainedTranslator, align, evaluate
+from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.report import write_report
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +90,52 @@ def test_a_test_shows_itself_in_a_notebook(
     shown = evaluate(model, pairs[:5])._repr_html_()
     for part in ("BLEU", "chrF", "AER", "tok:13a", "words in the source sentence"):
         assert part in shown
+
+
+def test_the_end_of_a_training_shows_scores_samples_and_what_to_type(toy_run: Path) -> None:
+    model = load(toy_run)
+    pairs = read_splits(model.recipe.data).test
+    told: list[tuple[int, float]] = []
+    found = evaluate(model, pairs, watch=lambda done, share: told.append((done, share)))
+    assert [done for done, _ in told] == list(range(1, len(pairs) + 1))
+    assert told[-1][1] == 1.0
+    trained = TrainedTranslator(Run.open(toy_run), model, found)
+    lines = trained.lines()
+    (low, high), _ = ((each.low, each.high) for each in found.intervals)
+    assert low <= found.bleu.value <= high
+    assert lines[0].startswith(f"BLEU {found.bleu.value:.1f} [{low:.1f}, {high:.1f}]   chrF ")
+    assert f"({len(pairs)} test sentences, {found.search}; 95 % intervals)" in lines[0]
+    best, worst = lines.index("Best translations (chrF)"), lines.index("Worst translations (chrF)")
+    assert best < worst
+    scores = found.sentence_scores
+    assert [scores[row] for row in found.worst(3)] == sorted(scores)[:3]
+    assert scores[found.best(1)[0]] == max(scores)
+    assert any(command.startswith("regard translate ") for command in trained.next_commands())
+    assert "95 % intervals" not in "".join(replace(trained, evaluation=None).lines())
+
+
+def test_validation_stands_in_for_a_missing_test_part(toy_run: Path, tmp_path: Path) -> None:
+    model = load(toy_run)
+    pairs = read_splits(model.recipe.data).valid[:6]
+    found = replace(evaluate(model, pairs, beam=1), part="validation")
+    trained = TrainedTranslator(Run.open(toy_run), model, found)
+    assert "6 validation sentences, greedy search" in trained.lines()[0]
+    record = trained.to_dict()
+    assert record["test"] is None
+    assert record["validation"]["search"] == {"beam": 1}
+    write_report(trained, tmp_path / "report.html", title="no test")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for said in ("Scores on the validation set", "There is no test part", "What attention looks at",
+                 "Best translations of the validation set", "BLEU by the length"):  # fmt: skip
+        assert said in page
+
+
+def test_a_terminal_shows_what_a_good_translation_attends_to(toy_run: Path) -> None:
+    model = load(toy_run)
+    found = evaluate(model, read_splits(model.recipe.data).test[:8])
+    pairs = [replace(pair, source=" ".join([pair.source] * 5)) for pair in found.pairs]
+    trained = TrainedTranslator(Run.open(toy_run), model, replace(found, pairs=pairs))
+    drawn = trained.drawn(100)
+    assert drawn is not None
+    assert any(pair.source.split()[0] in drawn.plain for pair in pairs)
+    assert replace(trained, evaluation=None).drawn(100) is None

@@ -100,7 +100,7 @@ def test_what_cannot_be_exported_is_named(toy_run: Path, tmp_path: Path, run: Pa
         export_ctranslate2(toy_run, output=tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter").touch()
-    with pytest.raises(RunError, match="holds no earlier export"):
+    with pytest.raises(RunError, match="exists already"):
         export_ctranslate2(run, output=tmp_path / "mine")
     (run / "engines").write_text("in the way")
     with pytest.raises(SettingsError, match=r"Cannot write .*ctranslate2-float32"):
@@ -132,5 +132,8 @@ def test_a_package_for_argos(subword_run: Path, run: Path, tmp_path: Path) -> No
     path = tmp_path / "mine.argosmodel"
     assert export_argos(subword_run, source="en", target="de", output=path).path == path
     assert path.is_file()
+    with pytest.raises(RunError, match="exists already"):
+        export_argos(subword_run, source="en", target="de", output=path)
+    export_argos(subword_run, source="en", target="de", output=path, force=True)
     with pytest.raises(SettingsError, match="one SentencePiece model for both languages"):
         export_argos(run, source="en", target="de")

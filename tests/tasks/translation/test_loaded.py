@@ -130,7 +130,7 @@ def test_impossible_options_are_refused(
 def test_a_line_far_too_long_is_refused_with_its_number(
     model: LoadedTranslator, line: str, size: str
 ) -> None:
-    message = f"Sentence 2 has {size}, more than the 5000 tokens.*: split it"
+    message = f"Sentence 2 has {size}, more than the 2000 tokens.*: split it"
     with pytest.raises(RegardError, match=message):
         model.translate(["badal", line])
 
@@ -151,7 +151,7 @@ DAMAGES = {
         lambda run: (run / "best/model.safetensors").write_bytes(
             (run / "best/model.safetensors").read_bytes()[:-1]
         ),
-        r"best/model\.safetensors is missing or damaged \(was it cut short\?\)",
+        r"best/model\.safetensors is missing or damaged \(it does not match its checksum\)",
     ),
     "weights of another model": (
         lambda run: (run / "recipe.toml").write_text(

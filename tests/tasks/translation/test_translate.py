@@ -91,6 +91,7 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
     def validated(self, progress, metrics): pass
     def finished(self, progress, reason): pass
+    def noted(self, line): pass
 
 recipe = find_recipe("seq2seq-attention", overrides=json.loads(sys.argv[2]))
 train_translator(recipe, open_run(Path(sys.argv[1]), recipe, resume=False), observers=[Killer()])

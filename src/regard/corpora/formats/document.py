@@ -15,7 +15,9 @@ class Segment:
     """A text to translate, without markup and escapes.
 
     `write` escapes or quotes a translation for the file, and `arrange` lays out the result. `tags`
-    are the tags inside the text. With `hard_breaks`, line breaks are meaningful.
+    are the tags inside the text, `protected` the placeholders in it, which must stay. With
+    `hard_breaks`, line breaks are meaningful. `raw` is the text as the file has it, to be left
+    alone where the translation is the same.
     """
 
     text: str
@@ -24,6 +26,8 @@ class Segment:
     tags: tuple[Tag, ...] = ()
     hard_breaks: bool = False
     line: int | None = None
+    protected: tuple[tuple[int, int], ...] = ()
+    raw: str | None = None
 
 
 @dataclass(frozen=True)

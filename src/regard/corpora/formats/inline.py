@@ -49,18 +49,29 @@ def paired(tags: Sequence[Tag]) -> tuple[Tag, ...]:
     """Return tags with their partners; a tag without a partner is kept as a single one."""
     found = [replace(tag, partner=None) for tag in tags]
     open_tags: list[int] = []
+    places: dict[str, list[int]] = {}  # of the open tags of each name
     for index, tag in enumerate(found):
         if tag.kind == "open":
+            places.setdefault(tag.name, []).append(len(open_tags))
             open_tags.append(index)
-        elif tag.kind == "close":
-            names = [found[i].name for i in open_tags]
-            if tag.name in names:
-                depth = len(names) - 1 - names[::-1].index(tag.name)
-                partner = open_tags[depth]
-                del open_tags[depth:]
-                found[partner] = replace(found[partner], partner=index)
-                found[index] = replace(tag, partner=partner)
+        elif tag.kind == "close" and places.get(tag.name):
+            depth = places[tag.name][-1]
+            partner = open_tags[depth]
+            while len(open_tags) > depth:  # tags that were opened inside and not closed
+                places[found[open_tags.pop()].name].pop()
+            found[partner] = replace(found[partner], partner=index)
+            found[index] = replace(tag, partner=partner)
     return tuple(found)
+
+
+def nesting(tags: Sequence[Tag]) -> int:
+    """Return how deep pairs of tags are nested."""
+    depth = deepest = 0
+    for index, tag in enumerate(tags):
+        if tag.partner is not None:
+            depth += 1 if tag.partner > index else -1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 def peeled(text: str, tags: Sequence[Tag]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from regard.base.budgets import parse_json
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Document, Segment
 from regard.settings.recipe import suggestion
@@ -61,7 +62,7 @@ class FieldReader:
 def read_object(text: str, *, path: Path, line: int) -> dict[str, Any]:
     """Return the JSON object of a line."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except json.JSONDecodeError as error:
         raise DataError(
             f"not valid JSON at character {error.colno} ({error.msg})",
@@ -69,9 +70,12 @@ def read_object(text: str, *, path: Path, line: int) -> dict[str, Any]:
             line=line,
             remedy="Each line should hold one JSON object.",
         ) from None
-    except RecursionError:
+    except ValueError as error:
         raise DataError(
-            "the JSON is nested too deeply", path=path, line=line, remedy="Flatten it."
+            f"not valid JSON ({error})",
+            path=path,
+            line=line,
+            remedy="Each line should hold one JSON object.",
         ) from None
     if not isinstance(value, dict):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Message catalogues (gettext PO): empty translations are filled in."""
+"""Message catalogues (gettext PO): empty translations are filled in and marked as fuzzy."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.placeholders import find_placeholders
 
 FIELD = re.compile(r"\s*(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s*(\".*)")
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*')
@@ -27,30 +28,63 @@ class Field:
 
 @dataclass
 class Message:
-    """The fields of a message by keyword, and its flags, such as fuzzy."""
+    """The fields of a message by keyword, and its flags, such as fuzzy, with their first line."""
 
     fields: dict[str, Field] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
+    flag_line: int | None = None
+    before: int | None = None
+    """The line of the previous source text (#|), before which flags belong."""
 
 
-def read_po(content: str, path: Path, languages: Languages) -> Document:
-    """Return a catalogue with a segment for each empty translation."""
+def read_po(content: str, path: Path, languages: Languages, *, fuzzy: bool = True) -> Document:
+    """Return a catalogue with a segment for each empty translation.
+
+    With `fuzzy` their messages get that flag: a person should check them, and programs do not use
+    them before.
+    """
     lines = content.splitlines(keepends=True)
     parts: list[str | Segment] = []
     place = 0
     for message in _messages(lines, path):
-        for keyword, empty in message.fields.items():
-            if not keyword.startswith("msgstr") or empty.text:
-                continue
-            text = _source(message, keyword).text
-            if not text.strip():
-                continue
-            end = lines[empty.last][len(lines[empty.last].rstrip("\r\n")) :]
-            parts.append("".join(lines[place : empty.first]) + f'{keyword} "')
-            parts.append(Segment(text, write=_escaped, hard_breaks=True, line=empty.first + 1))
+        empty = [
+            one
+            for keyword, one in message.fields.items()
+            if keyword.startswith("msgstr")
+            and not one.text
+            and _source(message, keyword).text.strip()
+        ]
+        if empty and fuzzy and "fuzzy" not in message.flags:
+            flags = _fuzzy_line(message, lines)
+            parts += ["".join(lines[place : flags.first]), flags.text]
+            place = flags.last
+        for one in empty:
+            text = _source(message, one.keyword).text
+            end = lines[one.last][len(lines[one.last].rstrip("\r\n")) :]
+            parts.append("".join(lines[place : one.first]) + f'{one.keyword} "')
+            parts.append(
+                Segment(
+                    text,
+                    write=_escaped,
+                    hard_breaks=True,
+                    line=one.first + 1,
+                    protected=tuple(find_placeholders(text)),
+                )
+            )
             parts.append(f'"{end}')
-            place = empty.last + 1
+            place = one.last + 1
     return Document((*parts, "".join(lines[place:])))
+
+
+def _fuzzy_line(message: Message, lines: list[str]) -> Field:
+    """Return the line with the flag: a new one, or the first line of flags with one more."""
+    first = message.flag_line
+    if first is not None:
+        return Field("#,", lines[first].replace("#,", "#, fuzzy,", 1), first, first + 1)
+    first = min(one.first for one in message.fields.values())
+    first = first if message.before is None else message.before
+    end = "\r\n" if lines[first].endswith("\r\n") else "\n"
+    return Field("#,", f"#, fuzzy{end}", first, first)
 
 
 def po_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
@@ -99,6 +133,9 @@ def _messages(lines: list[str], path: Path) -> Iterator[Message]:
             current = None
             if bare.startswith("#,"):
                 message.flags |= {flag.strip() for flag in bare[2:].split(",")}
+                message.flag_line = number if message.flag_line is None else message.flag_line
+            elif bare.startswith("#|") and message.before is None:
+                message.before = number
         elif bare:
             raise _mistake(f"a line that begins with {bare[:20]!r}", path, number)
     if "msgstr" in "".join(message.fields):

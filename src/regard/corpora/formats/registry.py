@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Document, Languages, read_paragraphs
+from regard.corpora.formats.epub import read_epub
 from regard.corpora.formats.html import read_html
-from regard.corpora.formats.json_lines import read_object
+from regard.corpora.formats.inline import nesting
+from regard.corpora.formats.markdown import read_markdown
+from regard.corpora.formats.office import read_docx, read_odt
+from regard.corpora.formats.packages import PackageDocument
 from regard.corpora.formats.po import po_pairs, read_po
+from regard.corpora.formats.restructured_text import read_restructured_text
 from regard.corpora.formats.srt import read_srt
 from regard.corpora.formats.tmx import read_tmx, tmx_pairs
 from regard.corpora.formats.xliff import read_xliff, xliff_pairs
-from regard.corpora.lines import open_text, read_lines, reading
+from regard.corpora.lines import read_whole
 from regard.settings.recipe import require_known
 
 # Read line by line at any size; all other formats are read as a whole.
@@ -30,7 +35,16 @@ ENDINGS = {
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".rst": "rst",
+    ".docx": "docx",
+    ".odt": "odt",
+    ".epub": "epub",
 }
+
+# Inside one paragraph: the time for placing tags is quadratic in their number.
+MOST_TAGS, DEEPEST_TAGS = 1_000, 100
 
 Reader: TypeAlias = Callable[[str, Path, Languages], Document]
 
@@ -42,8 +56,16 @@ READERS: dict[str, Reader] = {
     "xliff": read_xliff,
     "srt": read_srt,
     "html": read_html,
+    "markdown": read_markdown,
+    "rst": read_restructured_text,
 }
-FORMATS = (*LINE_FORMATS, *READERS)
+# Zip archives, which are read from their bytes.
+PACKAGES: dict[str, Callable[[bytes, Path, Languages], PackageDocument]] = {
+    "docx": read_docx,
+    "odt": read_odt,
+    "epub": read_epub,
+}
+FORMATS = (*LINE_FORMATS, *READERS, *PACKAGES)
 
 
 def format_of(path: Path | None, *, named: str | None = None) -> str:
@@ -54,9 +76,30 @@ def format_of(path: Path | None, *, named: str | None = None) -> str:
     return ENDINGS.get(path.suffix.lower(), "lines") if path is not None else "lines"
 
 
-def read_document(content: bytes, *, path: Path, kind: str, languages: Languages) -> Document:
-    """Return a document of this format; errors name `path`."""
-    return READERS[kind](decoded(content, path=path), path, languages)
+def read_document(
+    content: bytes, *, path: Path, kind: str, languages: Languages, fuzzy: bool = True
+) -> Document | PackageDocument:
+    """Return a document of this format; errors name `path`.
+
+    `fuzzy` marks the translations of a PO file for a person to check.
+    """
+    document: Document | PackageDocument
+    if kind in PACKAGES:
+        document = PACKAGES[kind](content, path, languages)
+    elif kind == "po":
+        document = read_po(decoded(content, path=path), path, languages, fuzzy=fuzzy)
+    else:
+        document = READERS[kind](decoded(content, path=path), path, languages)
+    for segment in document.segments:
+        if len(segment.tags) > MOST_TAGS or nesting(segment.tags) > DEEPEST_TAGS:
+            raise DataError(
+                f"a paragraph has {len(segment.tags):,} tags inside it",
+                path=path,
+                line=segment.line,
+                remedy=f"At most {MOST_TAGS:,} can be placed in a translation, nested "
+                f"{DEEPEST_TAGS} deep: split the paragraph, or remove some.",
+            )
+    return document
 
 
 def decoded(content: bytes, *, path: Path) -> str:
@@ -78,8 +121,7 @@ def decoded(content: bytes, *, path: Path) -> str:
         ) from None
 
 
-PAIR_FORMATS = ("tmx", "po", "xliff", "jsonl")
-FIELDS = '{"source": "...", "target": "..."} or {"translation": {"en": "...", "de": "..."}}'
+NO_LANGUAGES = Languages()
 
 
 class PlacedPair(NamedTuple):
@@ -90,20 +132,11 @@ class PlacedPair(NamedTuple):
     target: str
 
 
-def holds_pairs(path: Path) -> bool:
-    """Return whether a file has the ending of a format with both languages."""
-    return format_of(Path(path.name.removesuffix(".gz"))) in PAIR_FORMATS
-
-
-def document_pairs(path: Path) -> list[PlacedPair]:
-    """Return the pairs of a document; units without a translation are left out."""
+def document_pairs(path: Path, *, languages: Languages = NO_LANGUAGES) -> list[PlacedPair]:
+    """Return the pairs of a TMX, PO or XLIFF file; units without a translation are left out."""
     kind = format_of(Path(path.name.removesuffix(".gz")))
-    if kind == "jsonl":
-        found = [PlacedPair(*pair) for pair in _json_pairs(path)]
-    else:
-        with reading(path, expected="sentence pairs"), open_text(path) as file:
-            content = decoded(file.read(), path=path)
-        found = [PlacedPair(*pair) for pair in _pairs(kind, content, path)]
+    content = decoded(read_whole(path, expected="sentence pairs"), path=path)
+    found = [PlacedPair(*pair) for pair in _pairs(kind, content, path, languages)]
     if not found:
         raise DataError(
             "the file holds no translated sentence",
@@ -113,30 +146,9 @@ def document_pairs(path: Path) -> list[PlacedPair]:
     return found
 
 
-def _pairs(kind: str, content: str, path: Path) -> Iterator[tuple[int, str, str]]:
+def _pairs(
+    kind: str, content: str, path: Path, languages: Languages
+) -> Iterator[tuple[int, str, str]]:
     if kind == "tmx":
-        return tmx_pairs(content, path=path, languages=Languages())
+        return tmx_pairs(content, path=path, languages=languages)
     return po_pairs(content, path=path) if kind == "po" else xliff_pairs(content, path=path)
-
-
-def _json_pairs(path: Path) -> Iterator[tuple[int, str, str]]:
-    for number, line in enumerate(read_lines(path, expected=f"lines such as {FIELDS}"), 1):
-        if not line.strip():
-            continue
-        record = read_object(line, path=path, line=number)
-        sides = _sides(record)
-        if not all(isinstance(side, str) and side.strip() for side in sides) or len(sides) != 2:
-            raise DataError(
-                "the line has no source and target",
-                path=path,
-                line=number,
-                remedy=f"It should look like {FIELDS}.",
-            )
-        yield number, *(" ".join(side.split()) for side in sides)  # type: ignore[misc]
-
-
-def _sides(record: dict[str, Any]) -> list[Any]:
-    both = record.get("translation")
-    if isinstance(both, dict):
-        return list(both.values())
-    return [record.get("source"), record.get("target")]

@@ -1,8 +1,9 @@
 """Subtitles (SubRip): numbers and times are kept, and the number of lines of each subtitle."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 from regard.base.errors import DataError
@@ -11,7 +12,7 @@ from regard.corpora.formats.inline import Tag, paired, peeled
 
 TIME = re.compile(r"[ \t]*\d+:\d\d:\d\d[,.]\d{1,3}[ \t]*-->[ \t]*\d+:\d\d:\d\d[,.]\d{1,3}")
 MARKUP = re.compile(r"</?[a-zA-Z][^<>\n]*>|\{\\?[^{}\n]*\}")
-SPACE_OUTSIDE_TAGS = re.compile(r"\s+(?![^<>]*>)")
+WORD = re.compile(r"(?:<[^<>]*>|\S)+")  # a tag may hold spaces
 
 
 def read_srt(content: str, path: Path, languages: Languages) -> Document:
@@ -71,22 +72,17 @@ def _subtitle(lines: list[str], number: int) -> list[str | Segment]:
 
 def balanced(text: str, *, lines: int, line_end: str = "\n") -> str:
     """Return a text in `lines` lines of about equal length."""
-    words = SPACE_OUTSIDE_TAGS.split(text.strip())
-    rows = []
+    words = WORD.findall(text)
+    ends = [0, *accumulate(len(MARKUP.sub("", word)) + 1 for word in words)]  # with a space each
+    rows, place = [], 0
     for left in range(min(lines, len(words)), 0, -1):
-        wanted = _length(words) / left
-        most = len(words) - left + 1
-        count = min(range(1, most + 1), key=partial(_distance, words, wanted))
-        count = most if left == 1 else count
-        rows.append(" ".join(words[:count]))
-        words = words[count:]
+        end = len(words)
+        if left > 1:
+            wanted = ends[place] + (ends[-1] - 1 - ends[place]) / left + 1
+            last = len(words) - left + 1
+            end = bisect_left(ends, wanted, place + 1, last)
+            if end > place + 1 and wanted - ends[end - 1] <= ends[end] - wanted:
+                end -= 1
+        rows.append(" ".join(words[place:end]))
+        place = end
     return line_end.join(rows)
-
-
-def _distance(words: Sequence[str], wanted: float, count: int) -> float:
-    return abs(_length(words[:count]) - wanted)
-
-
-def _length(words: Sequence[str]) -> int:
-    """Return the number of visible characters."""
-    return len(MARKUP.sub("", " ".join(words)))

@@ -12,16 +12,16 @@ from regard.corpora.formats.document import Document, Languages, Segment
 
 @dataclass(frozen=True)
 class Variant:
-    """One language of a unit, with the events of its segment."""
+    """One language of a unit, with its segment."""
 
     language: str
     start: xml.Event
-    content: list[xml.Event]
+    content: xml.XmlSlice
     end: xml.Event
 
 
 @dataclass(frozen=True)
-class Unit:
+class TmxUnit:
     """A translation unit and where it ends."""
 
     variants: list[Variant]
@@ -48,7 +48,7 @@ def read_tmx(content: str, path: Path, languages: Languages) -> Document:
         text, there = unit.of(source), unit.of(target)
         if text is None or (there is not None and xml.plain_text(there.content, role).strip()):
             continue
-        translated = xml.content_parts(xml.XmlSlice(document, text.content), role)
+        translated = xml.content_parts(text.content, role)
         if not any(isinstance(part, Segment) for part in translated):
             continue
         if there is None:
@@ -90,24 +90,28 @@ def _opened(document: xml.XmlText, start: xml.Event) -> str:
     return f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw
 
 
-def _units(document: xml.XmlText) -> Iterator[Unit]:
+def _units(document: xml.XmlText) -> Iterator[TmxUnit]:
     variants: list[Variant] = []
     language = ""
     events = document.events
+    skipped = 0
     for index, event in enumerate(events):
+        if index < skipped:
+            continue
         if event.kind == "start" and event.local == "tu":
             variants = []
         elif event.kind == "start" and event.local == "tuv":
             language = event.attributes.get("xml:lang", event.attributes.get("lang", ""))
         elif event.kind == "start" and event.local == "seg":
-            last = xml.inner(events, index)
-            variants.append(Variant(language, event, events[index + 1 : last], events[last]))
+            content = xml.content_of(document, index)
+            variants.append(Variant(language, event, content, events[event.closed]))
+            skipped = event.closed + 1
         elif event.kind == "end" and event.local == "tu":
-            yield Unit(variants, event)
+            yield TmxUnit(variants, event)
 
 
 def _pair(
-    document: xml.XmlText, units: list[Unit], languages: Languages, *, path: Path
+    document: xml.XmlText, units: list[TmxUnit], languages: Languages, *, path: Path
 ) -> tuple[str, str]:
     """Return the two languages: those given, or those of the memory."""
     found = list(dict.fromkeys(v.language for unit in units for v in unit.variants))

@@ -17,13 +17,13 @@ CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef", "id")}
 
 
 @dataclass(frozen=True)
-class Unit:
+class XliffUnit:
     """A unit of translation: its source, its target, and the place of a missing target."""
 
     line: int
     source_name: str
-    source: list[xml.Event]
-    target: list[xml.Event] | None
+    source: xml.XmlSlice
+    target: xml.XmlSlice | None
     target_start: xml.Event | None
     target_end: xml.Event | None
     place: int
@@ -32,7 +32,7 @@ class Unit:
 
 def read_xliff(content: str, path: Path, languages: Languages) -> Document:
     """Return a document with a segment for each unit without a target."""
-    document = xml.XmlText(content, path=path)
+    document = _with_language(xml.XmlText(content, path=path), languages, path)
     parts: list[str | Segment] = []
     place = 0
     root = next(event for event in document.events if event.kind == "start")
@@ -57,7 +57,7 @@ def read_xliff(content: str, path: Path, languages: Languages) -> Document:
     for unit in _units(document):
         if not unit.wanted or (unit.target and xml.plain_text(unit.target, role).strip()):
             continue
-        translated = xml.content_parts(xml.XmlSlice(document, unit.source), role)
+        translated = xml.content_parts(unit.source, role)
         if not any(isinstance(part, Segment) for part in translated):
             continue
         name = f"{unit.source_name.removesuffix('source')}target"
@@ -73,12 +73,33 @@ def read_xliff(content: str, path: Path, languages: Languages) -> Document:
     return Document((*parts, document.raw(place, document.size)))
 
 
+def _with_language(document: xml.XmlText, languages: Languages, path: Path) -> xml.XmlText:
+    """Return a document of version 1.2 whose files name the target language, if it is known."""
+    unnamed = [
+        event
+        for event in document.events
+        if event.kind == "start"
+        and event.local == "file"
+        and "source-language" in event.attributes
+        and "target-language" not in event.attributes
+    ]
+    if not unnamed or not languages.target:
+        return document
+    parts, place = [], 0
+    for event in unnamed:
+        end = event.start + len(f"<{event.name}".encode())
+        parts.append(document.raw(place, end))
+        parts.append(f" target-language={quoteattr(languages.target)}")
+        place = end
+    return xml.XmlText("".join((*parts, document.raw(place, document.size))), path=path)
+
+
 def xliff_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, source and target of all units that have both."""
     for unit in _units(xml.XmlText(content, path=path)):
-        sides = [
-            " ".join(xml.plain_text(e, role).split()) for e in (unit.source, unit.target or [])
-        ]
+        if unit.target is None:
+            continue
+        sides = [" ".join(xml.plain_text(e, role).split()) for e in (unit.source, unit.target)]
         if all(sides):
             yield unit.line, sides[0], sides[1]
 
@@ -95,41 +116,42 @@ def role(event: xml.Event) -> xml.Role:
     return "alone", ""
 
 
-def _units(document: xml.XmlText) -> Iterator[Unit]:
-    events = document.events
+def _units(document: xml.XmlText) -> Iterator[XliffUnit]:
     wanted = [True]
-    for index, event in enumerate(events):
+    skipped = 0
+    for index, event in enumerate(document.events):
         if event.kind == "end":
             wanted.pop()
         if event.kind != "start":
             continue
         wanted.append(wanted[-1] and event.attributes.get("translate") != "no")
-        if event.local in UNITS:
-            unit = _unit(events, index, xml.inner(events, index), wanted[-1])
+        if event.local in UNITS and index >= skipped:  # there is no unit inside another
+            skipped = event.closed
+            unit = _unit(document, index, wanted[-1])
             if unit is not None:
                 yield unit
 
 
-def _unit(events: list[xml.Event], first: int, last: int, wanted: bool) -> Unit | None:
-    """Return the unit of these direct children; children of its alternatives are ignored."""
+def _unit(document: xml.XmlText, start: int, wanted: bool) -> XliffUnit | None:
+    """Return the unit that starts here; of its children's children all are ignored."""
+    events = document.events
     found: dict[str, tuple[int, int]] = {}
-    index = first + 1
-    while index < last:
+    index = start + 1
+    while index < events[start].closed:
         if events[index].kind == "start":
-            end = xml.inner(events, index)
-            found.setdefault(events[index].local, (index, end))
-            index = end
+            found.setdefault(events[index].local, (index, events[index].closed))
+            index = events[index].closed
         index += 1
     if "source" not in found:
         return None
     start, end = found["source"]
     after = found.get("seg-source", (start, end))[1]
     target = found.get("target")
-    return Unit(
+    return XliffUnit(
         line=events[start].line,
         source_name=events[start].name,
-        source=events[start + 1 : end],
-        target=events[target[0] + 1 : target[1]] if target else None,
+        source=xml.content_of(document, start),
+        target=xml.content_of(document, target[0]) if target else None,
         target_start=events[target[0]] if target else None,
         target_end=events[target[1]] if target else None,
         place=events[after].end,

@@ -1,20 +1,22 @@
 """XML as a list of events with their places in the file, so that the rest can be kept unchanged.
 
-The parser is expat, which reads no other files. Documents that declare entities are refused,
-because entities can grow without bound or refer to other files.
+The parser is expat, which reads no other files. Documents that declare entities or default
+attributes are refused, because those can grow without bound or refer to other files.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from regard.base.budgets import SHOWN, Meter
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Segment
 from regard.corpora.formats.inline import Tag, paired, peeled
+from regard.corpora.formats.placeholders import find_placeholders
 
 DECLARED = re.compile(r"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']+)")
 
@@ -24,7 +26,7 @@ Kind = Literal["start", "end", "text", "cdata", "other"]
 Role = tuple[Literal["element", "open", "close", "alone"], str]
 
 
-@dataclass
+@dataclass(slots=True)
 class Event:
     """A piece of an XML document, from byte `start` to byte `end`."""
 
@@ -35,6 +37,8 @@ class Event:
     text: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
     end: int = 0
+    closed: int = 0
+    """The index of the end of an element, for its start."""
 
     @property
     def local(self) -> str:
@@ -69,60 +73,88 @@ class XmlText:
         return len(self._bytes)
 
     def _parse(self) -> None:
-        parser = expat.ParserCreate("utf-8")
+        parser = safe_parser(self._path)
+        meter = Meter(self._path)
+        meter.take(bytes=self.size)
+        opened: list[Event] = []
 
         def add(kind: Kind, **facts: object) -> None:
             place = parser.CurrentByteIndex
             if self.events:
                 self.events[-1].end = place
+            meter.take(items=1)
             self.events.append(Event(kind, place, parser.CurrentLineNumber, **facts))  # type: ignore[arg-type]
 
-        def refuse(name: str, *_: object) -> None:
-            raise DataError(
-                f"the document declares an entity ({name})",
-                path=self._path,
-                line=parser.CurrentLineNumber,
-                remedy="Entities are refused, as they can refer to other files or grow without "
-                "bound; write out their text.",
-            )
+        def start(name: str, found: Mapping[str, str]) -> None:
+            meter.enter()
+            meter.take(items=len(found))
+            add("start", name=name, attributes=found)
+            opened.append(self.events[-1])
 
-        parser.StartElementHandler = lambda name, found: add("start", name=name, attributes=found)
-        parser.EndElementHandler = lambda name: add("end", name=name)
+        def end(name: str) -> None:
+            meter.leave()
+            add("end", name=name)
+            opened.pop().closed = len(self.events) - 1
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = end
         parser.CharacterDataHandler = lambda text: add("text", text=text)
         parser.StartCdataSectionHandler = lambda: add("cdata")
         parser.EndCdataSectionHandler = lambda: add("cdata")
-        parser.EntityDeclHandler = refuse
         parser.DefaultHandler = lambda text: add("other")
-        try:
-            parser.Parse(self._bytes, True)
-        except expat.ExpatError as error:
-            raise DataError(
-                f"not well-formed XML at column {error.offset + 1} "
-                f"({expat.ErrorString(error.code)})",
-                path=self._path,
-                line=error.lineno,
-                remedy="Repair the file; an XML editor shows the place.",
-            ) from None
+        parse_safely(parser, self._bytes, path=self._path)
         if self.events:
             self.events[-1].end = self.size
 
 
+def safe_parser(path: Path) -> expat.XMLParserType:
+    """Return a parser that refuses what lets a small document grow without bound."""
+    parser = expat.ParserCreate("utf-8")
+
+    def refuse(what: str, name: str) -> NoReturn:
+        raise DataError(
+            f"the document declares {what} ({name[:SHOWN]})",
+            path=path,
+            line=parser.CurrentLineNumber,
+            remedy="Such declarations are refused, as they can refer to other files or grow "
+            "without bound; write out their text.",
+        )
+
+    def attribute(element: str, name: str, kind: str, default: str | None, needed: int) -> None:
+        if default is not None:
+            refuse("a default attribute", f"{element[:SHOWN]} {name}")
+
+    parser.EntityDeclHandler = lambda name, *_: refuse("an entity", name)
+    parser.AttlistDeclHandler = attribute
+    return parser
+
+
+def parse_safely(parser: expat.XMLParserType, content: bytes, *, path: Path) -> None:
+    """Parse a whole document; an error names its line."""
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise DataError(
+            f"not well-formed XML at column {error.offset + 1} ({expat.ErrorString(error.code)})",
+            path=path,
+            line=error.lineno,
+            remedy="Repair the file; an XML editor shows the place.",
+        ) from None
+
+
+def content_of(document: XmlText, start: int) -> "XmlSlice":
+    """Return what is inside the element that starts at this index."""
+    first = start + 1
+    return XmlSlice(document, document.events[first : document.events[start].closed], first)
+
+
 @dataclass(frozen=True)
 class XmlSlice:
-    """The content of an element; without the document, tags have no text."""
+    """The events inside an element, from index `first`; without the document, tags are empty."""
 
     document: XmlText | None
     events: Sequence[Event]
-
-
-def inner(events: Sequence[Event], start: int) -> int:
-    """Return the index of the end of the element that starts at this index."""
-    depth = 0
-    for index in range(start, len(events)):
-        depth += (events[index].kind == "start") - (events[index].kind == "end")
-        if depth == 0:
-            return index
-    return len(events) - 1
+    first: int
 
 
 def write_xml(text: str) -> str:
@@ -130,9 +162,9 @@ def write_xml(text: str) -> str:
     return escape(text)
 
 
-def plain_text(events: Sequence[Event], role: Callable[[Event], Role]) -> str:
+def plain_text(content: XmlSlice, role: Callable[[Event], Role]) -> str:
     """Return the text of an element's content, without tags and native codes."""
-    text, _ = _read(XmlSlice(None, events), role)
+    text, _ = _read(replace(content, document=None), role)
     return text
 
 
@@ -148,6 +180,7 @@ def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str 
         write=write_xml,
         tags=paired(pairs[first:last]),
         line=content.events[0].line,
+        protected=tuple(find_placeholders(text)),
     )
     before, behind = ("".join(tag.raw for tag in outer) for outer in (pairs[:first], pairs[last:]))
     return [before, segment, behind]
@@ -160,23 +193,25 @@ def _read(content: XmlSlice, role: Callable[[Event], Role]) -> tuple[str, list[T
     def raw(start: int, end: int) -> str:
         return document.raw(start, end) if document is not None else ""
 
-    text, tags = "", []
-    index = 0
-    while index < len(events):
-        event = events[index]
+    texts: list[str] = []
+    tags: list[Tag] = []
+    place = skipped = 0
+    for number, event in enumerate(events, content.first):
+        if number < skipped:
+            continue
         if event.kind == "text":
-            text += event.text
+            texts.append(event.text)
+            place += len(event.text)
         elif event.kind == "other":
-            tags.append(Tag(len(text), raw(event.start, event.end)))
+            tags.append(Tag(place, raw(event.start, event.end)))
         elif event.kind == "end":
-            tags.append(Tag(len(text), raw(event.start, event.end), "close", f"</{event.name}>"))
+            tags.append(Tag(place, raw(event.start, event.end), "close", f"</{event.name}>"))
         elif event.kind == "start":
             what, pair = role(event)
             if what == "element":
-                tags.append(Tag(len(text), raw(event.start, event.end), "open", f"</{event.name}>"))
+                tags.append(Tag(place, raw(event.start, event.end), "open", f"</{event.name}>"))
             else:
-                last = inner(events, index)
-                tags.append(Tag(len(text), raw(event.start, events[last].end), what, pair))
-                index = last
-        index += 1
-    return text, tags
+                last = events[event.closed - content.first]
+                tags.append(Tag(place, raw(event.start, last.end), what, pair))
+                skipped = event.closed + 1
+    return "".join(texts), tags

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from regard.base.errors import RegardError, RunError, SettingsError
+from regard.corpora.alignments import format_alignment
 from regard.corpora.grammar import english, french, german
 from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.grammar.sampling import Sampler
 from regard.corpora.grammar.tree import Cause, Language, Pronoun, Token
-from regard.corpora.parallel import SentencePair, format_alignment
+from regard.corpora.parallel import SentencePair
 
 LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE, "fr": french.LANGUAGE}
 PAIRS = ("en-de", "en-fr")
@@ -61,8 +62,10 @@ def antecedents(source: Sequence[Token]) -> Links:
 
 Split: TypeAlias = Literal["train", "valid", "test"]
 Words: TypeAlias = Literal["full", "small"]
+Style: TypeAlias = Literal["plain", "written", "mixed"]
 
 SHORTEST = 3
+COMMA = ","
 # The range of lengths counts as exhausted after this number of draws without a new sentence. A
 # split that takes one draw in eleven reaches it only if hardly one sentence in a thousand is new.
 PATIENCE = 20_000
@@ -76,6 +79,41 @@ def split_of(source: str) -> Split:
     return "test" if first < 48 else "train"
 
 
+def written(pair: SentencePair) -> SentencePair:
+    """Return a plain pair as people write: with a capital, a full stop and attached commas.
+
+    A comma is then part of the word before it, so its own links are left out.
+    """
+    source, source_places = _written_words(pair.source)
+    target, target_places = _written_words(pair.target)
+    links = [
+        (source_places[s], target_places[t])
+        for s, t in pair.alignment or ()
+        if s in source_places and t in target_places
+    ]
+    return SentencePair(
+        source=source,
+        target=target,
+        alignment=tuple(sorted(links)),
+        antecedents=tuple((source_places[a], source_places[b]) for a, b in pair.antecedents),
+    )
+
+
+def _written_words(text: str) -> tuple[str, dict[int, int]]:
+    """Return a text as people write it, and the new place of each word that is no comma."""
+    kept = [place for place, word in enumerate(text.split()) if word != COMMA]
+    places = {place: number for number, place in enumerate(kept)}
+    spelled = text.replace(f" {COMMA}", COMMA)
+    return f"{spelled[:1].upper()}{spelled[1:]}.", places
+
+
+def is_written(source: str, *, style: Style, seed: int) -> bool:
+    """Return whether a sentence gets its capital and full stop: in `mixed`, half of them do."""
+    if style != "mixed":
+        return style == "written"
+    return blake2b(f"{seed} {source}".encode(), digest_size=1).digest()[0] < 128
+
+
 def generate(
     *,
     pair: str,
@@ -84,11 +122,13 @@ def generate(
     min_words: int = SHORTEST,
     max_words: int = 60,
     words: Words = "full",
+    style: Style = "plain",
     seed: int = 1,
 ) -> list[SentencePair]:
     """Return `size` different sentence pairs whose sources have `min_words` to `max_words` words.
 
-    The wanted lengths are uniform over the range. A larger size starts with the same sentences.
+    The wanted lengths are uniform over the range. A larger size starts with the same sentences, and
+    every style has the same sentences.
     """
     language = target_language(pair)
     if not SHORTEST <= min_words <= max_words:
@@ -117,14 +157,13 @@ def generate(
         draws = 0
         seen.add(source)
         translated = language.realise(sentence)
-        pairs.append(
-            SentencePair(
-                source=source,
-                target=" ".join([token.text for token in translated]),
-                alignment=align(tokens, translated),
-                antecedents=antecedents(tokens),
-            )
+        found = SentencePair(
+            source=source,
+            target=" ".join([token.text for token in translated]),
+            alignment=align(tokens, translated),
+            antecedents=antecedents(tokens),
         )
+        pairs.append(written(found) if is_written(source, style=style, seed=seed) else found)
     return pairs
 
 
@@ -138,6 +177,7 @@ def write_corpus(
     min_words: int = SHORTEST,
     max_words: int = 60,
     words: Words = "full",
+    style: Style = "plain",
     seed: int = 1,
 ) -> dict[Split, list[SentencePair]]:
     """Write train, valid and test, each as two line files, `.align` and `.antecedents`."""
@@ -153,6 +193,7 @@ def write_corpus(
             min_words=min_words,
             max_words=max_words,
             words=words,
+            style=style,
             seed=seed,
         )
         for split in sizes

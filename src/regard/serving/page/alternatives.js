@@ -13,8 +13,9 @@ const SLIGHT = 0.001; // less probable ones are shown only if there would be few
  */
 export function createAlternatives({ onForce }) {
   const heading = element("h3", {});
+  const legend = element("p", { class: "hint" }, "How probable each word was at this place.");
   const lists = element("div", { class: "steps" });
-  const section = element("section", { class: "alternatives", hidden: true }, heading, lists);
+  const section = element("section", { class: "alternatives", hidden: true }, heading, legend, lists);
 
   return {
     element: section,
@@ -69,6 +70,7 @@ const isMark = ({ token }) => token === "</s>";
 /** A token as text; a piece that continues a word begins with a dot. */
 function nameOf(option, subwords) {
   if (isMark(option)) return "end";
+  if (option.token === "⇧") return "⇧ capital letter";
   const continues = subwords && !option.token.startsWith("▁");
   return continues ? `·${option.token}` : bare(option.token);
 }

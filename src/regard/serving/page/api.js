@@ -18,10 +18,14 @@ export function useKey(given) {
   key = given;
 }
 
+let longest = 10_000; // characters of one request; the server says how many it takes
+
 /** The models of the server. */
 export async function fetchModels() {
-  const response = await send("models");
-  return (await response.json()).models;
+  const response = await send("models", key ? { headers: { "X-Api-Key": key } } : {});
+  const { models, max_characters: most } = await response.json();
+  longest = most ?? longest;
+  return models;
 }
 
 /**
@@ -29,8 +33,51 @@ export async function fetchModels() {
  * @param {{q: string, model: string, prefix_tokens?: number[]}} request
  * @param {{onText: (text: string) => void, signal: AbortSignal}} options
  */
-export async function translate(request, { onText, signal }) {
-  const response = await send("stream", {
+export const translate = (request, { onText, signal }) =>
+  post("stream", request, { signal, onEvent: (name, { text }) => { if (name === "token") onText(text); } });
+
+/**
+ * Translate a text of any length, sentence by sentence, in as many requests as it needs.
+ * @param {{q: string, model: string}} request
+ * @param {{onSentences: (sentences: import("./whole.js").SourceSentence[]) => void,
+ *   onFound: (from: number, found: import("./whole.js").Found[]) => void,
+ *   signal: AbortSignal}} options  `onSentences` gets further sentences, `onFound` translations and
+ *   the place of the first
+ */
+export async function translateText({ q, model }, { onSentences, onFound, signal }) {
+  let before = 0;
+  for (const part of partsOf(q, longest)) {
+    let count = 0;
+    const onEvent = (name, data) => {
+      if (name === "sentences") {
+        const found = data.sentences;
+        found.at(-1).gap += /\s*$/.exec(part)[0]; // the server takes no account of it
+        count = found.length;
+        onSentences(found);
+      }
+      if (name === "translations") onFound(before + data.from, data.translations);
+    };
+    await post("text", { q: part, model }, { signal, onEvent });
+    before += count;
+  }
+}
+
+/** A text in parts that end with a line or, where a line is too long, with a sentence or a word. */
+export function partsOf(text, most) {
+  const parts = [];
+  for (let rest = text; rest;) {
+    const piece = rest.slice(0, most);
+    const ends = [/^.*\n\s*/su, /^.*[.!?…。！？]\s+/su, /^.*\s+/su].map((end) => end.exec(piece)?.[0]);
+    const part = rest.length <= most ? rest : ends.find(Boolean) ?? piece;
+    if (part.trim()) parts.push(part);
+    rest = rest.slice(part.length);
+  }
+  return parts;
+}
+
+/** Send a request and hear of its events; returns the data of the last. */
+async function post(path, request, { onEvent, signal }) {
+  const response = await send(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(key ? { ...request, api_key: key } : request),
@@ -39,11 +86,11 @@ export async function translate(request, { onText, signal }) {
   try {
     for await (const { name, data } of readEvents(response.body)) {
       const value = JSON.parse(data);
-      if (name === "token") onText(value.text);
       if (name === "done") return value;
       if (name === "error") {
         throw new ServerError(value.error, { status: value.status, retryAfter: value.retry_after });
       }
+      onEvent(name, value);
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === "AbortError") throw error;

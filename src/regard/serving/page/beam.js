@@ -10,7 +10,9 @@ export function createBeam({ onBegin }) {
   const holder = element("div", { class: "tree-frame" });
   const heading = element("h3");
   const section = element("section", { class: "beam", hidden: true }, heading,
-    element("p", { class: "hint" }, "Other hypotheses of the search; choose a branch to force it."),
+    element("p", { class: "hint" }, "Other hypotheses of the search; choose a branch to force it. "
+      + "In a branch: its probability. After a hypothesis: its rank and score, the log-probability "
+      + "by length; the nearer to 0, the better."),
     holder);
 
   return {

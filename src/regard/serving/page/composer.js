@@ -1,14 +1,16 @@
-/** The form for typing a sentence or picking an example, and for choosing models. */
+/** The form for typing or opening a text, for picking an example, and for choosing models. */
 
 import { button, element } from "./element.js";
 import { companionsOf, languageTag, modelNamed, titlesOf } from "./models.js";
+import { openTexts } from "./transfer.js";
 
-const PAUSE = 400; // milliseconds without a keystroke before a sentence is sent
+const PAUSE = 400; // milliseconds without a keystroke before a text is sent
 
 /**
- * @param {{onChange: (changes: Partial<import("./state.js").State>) => void}} options
+ * @param {{onChange: (changes: Partial<import("./state.js").State>) => void,
+ *   onProblem: (message: string) => void}} options  `onProblem` hears of a file that is no text
  */
-export function createComposer({ onChange }) {
+export function createComposer({ onChange, onProblem }) {
   const form = document.getElementById("composer");
   const sentence = document.getElementById("sentence");
   const examples = document.getElementById("examples");
@@ -18,8 +20,7 @@ export function createComposer({ onChange }) {
 
   const send = () => {
     clearTimeout(timer);
-    // Line breaks of pasted text become spaces: the model reads one sentence.
-    onChange({ q: sentence.value.replace(/\s+/g, " ").trim() });
+    onChange({ q: sentence.value.trim() });
   };
   const sendSoon = () => {
     clearTimeout(timer);
@@ -29,10 +30,12 @@ export function createComposer({ onChange }) {
   sentence.addEventListener("compositionstart", () => { composing = true; });
   sentence.addEventListener("compositionend", () => { composing = false; sendSoon(); });
   sentence.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.isComposing) return;
-    event.preventDefault();
-    send();
+    // Enter begins a new line, as in any text, and sends what is there.
+    if (event.key === "Enter" && !event.isComposing) setTimeout(send);
   });
+  const file = document.getElementById("file");
+  document.getElementById("open").addEventListener("click", () => file.click());
+  openTexts({ input: file, box: sentence, onText: (text) => onChange({ q: text.trim() }), onProblem });
   form.addEventListener("submit", (event) => { event.preventDefault(); send(); });
   for (const [name, box] of Object.entries(select)) {
     box.addEventListener("change", () => onChange({ [name]: box.value }));
@@ -50,7 +53,7 @@ export function createComposer({ onChange }) {
       fill(select.with, [["", "none"], ...companions.map(titled)], state.with);
       document.getElementById("model-choice").hidden = models.length < 2;
       document.getElementById("with-choice").hidden = companions.length === 0;
-      if (sentence.value.replace(/\s+/g, " ").trim() !== state.q) {
+      if (sentence.value.trim() !== state.q) {
         sentence.value = state.q;
         fit(sentence);
       }

@@ -39,7 +39,7 @@ export function createHeatMap({ onPoint }) {
       picture.style.setProperty("--columns", map.columns.length);
       picture.setAttribute("aria-label", `${title}: ${summary(map)}`);
       legend.replaceChildren(
-        "0\u00a0%", element("span", { class: "scale", "aria-hidden": "true" }), percent(map.most));
+        element("span", {}, "Share of attention"), "0\u00a0%", element("span", { class: "scale", "aria-hidden": "true" }), percent(map.most));
     },
     /** Highlight one row and one column; null for neither. */
     point({ row, column }) {

@@ -1,34 +1,40 @@
 /** The page: its state is kept in the address, and everything shown follows from the state. */
 
-import { fetchModels } from "./api.js";
+import { fetchModels, ServerError } from "./api.js";
+import { createChooser } from "./chooser.js";
 import { createComposer } from "./composer.js";
 import { differences } from "./difference.js";
 import { companionsOf, modelNamed } from "./models.js";
 import { createNotice } from "./notice.js";
 import { Pane } from "./pane.js";
 import { shareWith } from "./share.js";
-import { idsOf, readState, writeState } from "./state.js";
+import { fitsAddress, forcesOf, readState, writeForces, writeState } from "./state.js";
 import { createToolbar, showsPieces } from "./toolbar.js";
 
 const FORCES = ["force", "forceWith"];
 
-const composer = createComposer({ onChange: change });
+const composer = createComposer({
+  onChange: (changes) => { notice.clear(); change(changes); },
+  onProblem: (message) => notice.show(new ServerError(message, { status: 400 })),
+});
+const chooser = createChooser({ onChoose: choose });
 const toolbar = createToolbar({ onChange: change });
 const notice = createNotice(document.getElementById("notice"));
 const announcement = document.getElementById("announcement");
 const holder = document.getElementById("panes");
 const panes = [];
-const earlier = [[], []]; // what was forced before, for each pane
+let earlier = [{}, {}]; // what was forced before, for each pane and sentence
 let models = [];
 let state = readState(location.hash);
 
-/** Change the state; another sentence or model also resets what was forced. */
+/** Change the state; another text or model also resets what was forced. */
 function change(changes, { remember = false } = {}) {
   const next = { ...state, ...changes };
+  if (next.q !== state.q) next.sentence = "0";
   if (next.q !== state.q || next.model !== state.model) next.force = "";
   if (next.q !== state.q || next.with !== state.with) next.forceWith = "";
   if (next.q !== state.q || next.model !== state.model || next.with !== state.with) {
-    earlier.forEach((stack) => stack.splice(0));
+    earlier = [{}, {}];
   }
   state = next;
   const address = writeState(state);
@@ -37,17 +43,29 @@ function change(changes, { remember = false } = {}) {
   show();
 }
 
-/** Force the beginning of a pane's translation; null undoes what was forced last. */
-function force(place, ids) {
-  const name = FORCES[place];
+/** Look at another sentence of the text. */
+function choose(place) {
+  change({ sentence: `${place}` });
+}
+
+/** Force the beginning of a sentence's translation; null undoes what was forced last. */
+function force(pane, ids) {
+  const name = FORCES[pane];
+  const forces = forcesOf(state[name]);
+  const { place } = panes[pane];
+  const now = `${forces[place] ?? ""}`;
+  const stack = (earlier[pane][place] ??= []);
   if (ids) {
-    earlier[place].push(state[name]);
-    change({ [name]: ids.join(",") }, { remember: true }); // so that the browser's Back undoes it too
+    stack.push(now);
+    // The browser's Back undoes it too.
+    change({ [name]: writeForces({ ...forces, [place]: ids }) }, { remember: true });
   } else {
     // The browser's Back may have undone it already.
-    const before = earlier[place].findLast((each) => each !== state[name]) ?? "";
-    earlier[place].splice(Math.max(0, earlier[place].lastIndexOf(before)));
-    change({ [name]: before });
+    const before = stack.findLast((each) => each !== now) ?? "";
+    stack.splice(Math.max(0, stack.lastIndexOf(before)));
+    const others = { ...forces };
+    delete others[place];
+    change({ [name]: writeForces(before ? { ...others, [place]: before.split(",").map(Number) } : others) });
   }
 }
 
@@ -60,7 +78,9 @@ function show() {
   while (panes.length < shown.length) addPane(panes.length);
   holder.classList.toggle("two", shown.length === 2);
   shown.forEach((each, place) =>
-    panes[place].translate(each, { q: state.q, forced: idsOf(state[FORCES[place]]) }));
+    panes[place].translate(each, {
+      q: state.q, sentence: Number(state.sentence), forces: forcesOf(state[FORCES[place]]),
+    }));
   showViews();
 }
 
@@ -70,6 +90,7 @@ function addPane(place) {
     onChoose: change,
     onPoint: (word) => echo(place, word),
     onAnswer: () => { showViews(); announce(); },
+    onSentence: choose,
   });
   panes.push(pane);
   holder.append(pane.element);
@@ -86,6 +107,7 @@ function echo(place, word) {
 function showViews() {
   const answers = panes.map((pane) => pane.answer).filter(Boolean);
   toolbar.show(state, answers);
+  chooser.show(panes[0].place, panes[0].text.sentences.length);
   const byPiece = showsPieces(state, answers);
   const { view, layer, head } = state;
   panes.forEach((pane, place) => {
@@ -99,7 +121,7 @@ function showViews() {
 
 /** Announce the finished translations to screen readers. */
 function announce() {
-  const texts = panes.map((pane) => pane.answer?.text).filter(Boolean);
+  const texts = panes.map((pane) => pane.announcement).filter(Boolean);
   announcement.textContent = texts.length === panes.length ? texts.join(". ") : "";
 }
 
@@ -115,5 +137,5 @@ async function start() {
 }
 
 window.addEventListener("popstate", () => { state = readState(location.hash); show(); });
-shareWith(document.getElementById("share"));
+shareWith(document.getElementById("share"), () => fitsAddress(state));
 start();

@@ -8,7 +8,9 @@ import { element, button } from "./element.js";
 export function createOverview({ onChoose }) {
   const grid = element("div", { class: "overview-grid" });
   const section = element("section", { class: "overview", hidden: true },
-    element("h3", {}, "All heads"), grid);
+    element("h3", {}, "All heads"),
+    element("p", { class: "hint" }, "The stronger the colour, the more attention; choose a head to see it large."),
+    grid);
   let drawn = [];
 
   const paint = () => {

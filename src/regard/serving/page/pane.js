@@ -1,4 +1,4 @@
-/** One model's translation of the sentence, with its attention, alternatives and beam. */
+/** One model's translation of the text, with attention, alternatives and beam of one sentence. */
 
 import { createAlternatives } from "./alternatives.js";
 import { translate } from "./api.js";
@@ -6,22 +6,39 @@ import { createBeam } from "./beam.js";
 import { button, element } from "./element.js";
 import { factsOf, languageTag } from "./models.js";
 import { createNotice } from "./notice.js";
+import { TextTranslation } from "./text.js";
+import { createOutlets } from "./transfer.js";
 import { joinTokens } from "./tree.js";
+import { createUnknown } from "./unknown.js";
 import { Viewer } from "./viewer.js";
+import { createWhole, joined } from "./whole.js";
 
 const LONG = 24; // pieces of a sentence whose heat map needs the whole width
 const NOTHING = { key: "", q: "", forced: [], abort: new AbortController() };
+const TOO_LONG = 413;
 
 export class Pane {
   /**
    * @param {{onForce: (ids: number[] | null) => void, onChoose: (choice: object) => void,
-   *   onPoint: (place: object | null) => void, onAnswer: () => void}} options  `onForce` gets the
-   *   ids that the translation must begin with, null to undo the last ones; `onPoint` gets the
-   *   highlighted word; `onAnswer` is called when there is a new answer
+   *   onPoint: (place: object | null) => void, onAnswer: () => void,
+   *   onSentence: (place: number) => void}} options  `onForce` gets the ids that the translation must
+   *   begin with, null to undo the last ones; `onPoint` gets the highlighted word; `onAnswer` is
+   *   called when there is something new to show; `onSentence` gets the chosen sentence
    */
-  constructor({ onForce, onChoose, onPoint, onAnswer }) {
+  constructor({ onForce, onChoose, onPoint, onAnswer, onSentence }) {
     this.onForce = onForce;
     this.onAnswer = onAnswer;
+    this.text = new TextTranslation({
+      onSentences: () => { this.#showSentences(); this.onAnswer(); },
+      onFound: () => { this.#showWhole(); this.onAnswer(); },
+      onError: (error) => this.notice.show(error, () => this.text.translateAll()),
+    });
+    this.whole = createWhole({ onChoose: onSentence });
+    this.outlets = createOutlets({
+      textOf: () => joined(this.text.sentences, this.text.shown(this.wanted.forces)),
+      nameOf: () => `translation.${languageTag(this.model.target) ?? "out"}.txt`,
+    });
+    this.unknown = createUnknown();
     this.viewer = new Viewer({ onChoose, onPoint, onSelect: () => this.#showAlternatives() });
     this.alternatives = createAlternatives({
       onForce: (step, id) =>
@@ -36,6 +53,7 @@ export class Pane {
     this.#compose();
     this.model = null;
     this.answer = null;
+    this.wanted = { sentence: 0, forces: {} };
     this.request = NOTHING;
     this.drawn = "";
   }
@@ -50,44 +68,82 @@ export class Pane {
       element("div", { class: "maps" }, viewer.attention, viewer.overview.element),
       this.beam.element);
     this.element = element("section", { class: "pane" },
-      element("header", {}, this.title, this.facts), this.notice.element, this.body);
+      element("header", {}, element("div", {}, this.title, this.facts), this.outlets.element),
+      this.whole.element, this.unknown.element, this.notice.element, this.body);
   }
 
-  /** Show a model's translation of a sentence, beginning with these ids. */
-  translate(model, { q, forced }) {
-    const key = JSON.stringify([model.name, q, forced]);
-    if (key === this.request.key) return;
+  /** Show a model's translation of a text; `forces` has the ids that sentences must begin with. */
+  translate(model, { q, sentence, forces }) {
+    this.wanted = { sentence, forces };
     this.model = model;
     this.title.textContent = model.title;
     this.facts.textContent = factsOf(model);
+    const isNew = this.text.read(model, q);
+    if (isNew) this.notice.clear();
+    if (isNew && this.text.sentences.length === 0) this.#stop();
+    this.#showSentences();
+  }
+
+  #showSentences() {
+    this.#showWhole();
+    this.#send();
+    this.text.complete(this.wanted.forces, this.place);
+  }
+
+  /** The place of the chosen sentence. */
+  get place() {
+    return Math.max(0, Math.min(this.wanted.sentence, this.text.sentences.length - 1));
+  }
+
+  /** What screen readers hear when the translation is there. */
+  get announcement() {
+    if (!this.text.isWhole) return this.answer?.text ?? "";
+    return this.text.isComplete ? `${this.text.sentences.length} sentences are translated` : "";
+  }
+
+  /** Let go of the sentence that is shown. */
+  #stop() {
+    this.request.abort.abort();
+    this.request = NOTHING;
+    this.#showNothing();
+  }
+
+  /** Ask for the chosen sentence, unless that has been done. */
+  #send() {
+    const sentence = this.text.sentences[this.place];
+    if (!sentence) return;
+    const forced = this.wanted.forces[this.place] ?? [];
+    const key = JSON.stringify([this.text.key, this.place, forced]);
+    const q = sentence.text;
+    if (key === this.request.key) return;
     const since = Math.max(forced.length, q === this.request.q ? this.request.forced.length : 0);
     this.request.abort.abort();
     this.request = {
-      key, q, forced, abort: new AbortController(),
+      key, q, forced, abort: new AbortController(), place: this.place,
       // The word to select after a reader has forced a word or undone that.
-      place: since - 1, focus: this.body.contains(document.activeElement),
+      piece: since - 1, focus: this.body.contains(document.activeElement),
     };
-    this.#send();
+    this.#ask();
   }
 
-  async #send() {
-    const { q, forced, abort } = this.request;
+  async #ask() {
+    const { q, forced, abort, place } = this.request;
     this.notice.clear();
-    if (!q) {
-      this.#showNothing();
-      return;
-    }
     this.element.setAttribute("aria-busy", "true");
     const request = { q, model: this.model.name };
     if (forced.length > 0) request.prefix_tokens = forced;
     try {
       const onText = (text) => { if (!abort.signal.aborted) this.#write(text); };
       const answer = await translate(request, { onText, signal: abort.signal });
-      if (!abort.signal.aborted) this.#showAnswer(answer);
+      if (abort.signal.aborted) return;
+      this.text.put(place, forced, answer);
+      this.#showAnswer(answer);
     } catch (error) {
       if (abort.signal.aborted) return;
       this.#showNothing();
-      this.notice.show(error, () => this.#send());
+      this.notice.show(error, () => this.#ask());
+      // What is too long to be looked at can still be translated.
+      if (error.status === TOO_LONG && !this.text.isWhole) this.text.translateAll();
     }
   }
 
@@ -102,11 +158,12 @@ export class Pane {
     this.element.removeAttribute("aria-busy");
     this.body.classList.remove("writing");
     this.body.hidden = false;
+    this.#showWhole();
     this.#showForced();
     this.beam.show(answer.beams ?? [], languageTag(this.model.target));
     this.onAnswer(); // the listener calls `look`
-    const { place, focus } = this.request;
-    if (place >= 0) this.viewer.selectPiece(place, { focus });
+    const { piece, focus } = this.request;
+    if (piece >= 0) this.viewer.selectPiece(piece, { focus });
   }
 
   #showNothing() {
@@ -114,7 +171,18 @@ export class Pane {
     this.element.removeAttribute("aria-busy");
     this.body.classList.remove("writing");
     this.body.hidden = true;
+    this.#showWhole();
     this.onAnswer();
+  }
+
+  /** Show the whole text, where it is more than the sentence below it, and what can be done with it. */
+  #showWhole() {
+    const { text, wanted, place } = this;
+    const found = text.shown(wanted.forces);
+    const lang = languageTag(this.model.target);
+    this.whole.show(text.isWhole ? text.sentences : null, found, { chosen: place, lang });
+    this.unknown.show(found, languageTag(this.model.source));
+    this.outlets.show(found.length > 0 && !found.includes(null));
   }
 
   #showForced() {
@@ -160,9 +228,10 @@ export class Pane {
     if (this.answer) this.viewer.point(place && index < this.viewer.units.source.length ? place : null);
   }
 
-  /** Cancel the request and remove the pane from the page. */
+  /** Cancel the requests and remove the pane from the page. */
   close() {
     this.request.abort.abort();
+    this.text.close();
     this.notice.clear();
     this.viewer.overview.close();
     this.element.remove();

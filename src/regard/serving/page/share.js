@@ -1,17 +1,22 @@
 /** The button that copies the page's address, which holds the page's state. */
 
-const SHOWN = 2000; // milliseconds for which the button shows the result
+import { tell } from "./transfer.js";
 
-/** @param {HTMLButtonElement} button */
-export function shareWith(button) {
-  const usual = button.textContent;
+/**
+ * @param {HTMLButtonElement} button
+ * @param {() => boolean} isWhole  whether the address holds the text too
+ */
+export function shareWith(button, isWhole) {
   button.addEventListener("click", async () => {
+    if (!isWhole()) {
+      tell(button, "Too long for a link");
+      return;
+    }
     try {
       await navigator.clipboard.writeText(location.href);
-      button.textContent = "Copied";
+      tell(button, "Copied");
     } catch {
-      button.textContent = "Copy it from the address bar"; // the clipboard is not allowed here
+      tell(button, "Copy it from the address bar"); // the clipboard is not allowed here
     }
-    setTimeout(() => { button.textContent = usual; }, SHOWN);
   });
 }

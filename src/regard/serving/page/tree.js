@@ -35,7 +35,7 @@ function grow(beams, from) {
 
 /**
  * Join tokens into text: pieces by SentencePiece's word marks, characters with marked spaces, or words,
- * where a tie (⁀) removes the space.
+ * where a tie (⁀) removes the space and an arrow (⇧) makes a capital.
  */
 export function joinTokens(tokens, all) {
   const written = (some) => some.filter((token) => token !== "</s>");
@@ -43,5 +43,7 @@ export function joinTokens(tokens, all) {
   const isCharacters = written(all).every((token) => [...token].length === 1);
   if (isPieces) return written(tokens).join("").replaceAll("▁", " ").trim();
   if (isCharacters) return written(tokens).join("").replaceAll("␣", " ");
-  return written(tokens).join(" ").replaceAll(" ⁀ ", "");
+  return written(tokens).join(" ").replaceAll(" ⁀ ", "")
+    .replace(/⇧ ?(.?)/gu, (_, letter) => letter.toUpperCase())
+    .replace(/ ([.,;:!?…])/g, "$1");
 }

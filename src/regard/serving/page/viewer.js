@@ -63,7 +63,13 @@ export class Viewer {
       source: unitsOf(answer.source, look.byPiece),
       target: unitsOf(answer.target, look.byPiece),
     };
-    this.rows.source.show(this.units.source, { lang: languageTag(model.source) });
+    const unknown = new Set(answer.source.unknown ?? []);
+    const isUnknown = (index) => this.units.source[index].pieces.some((piece) => unknown.has(piece));
+    this.rows.source.show(this.units.source, {
+      lang: languageTag(model.source),
+      classOf: (index) => (isUnknown(index) ? "unknown" : ""),
+      describe: (index) => (isUnknown(index) ? "not in the vocabulary of the model" : null),
+    });
     this.rows.target.show(this.units.target, {
       lang: languageTag(model.target),
       classOf: (index) => this.#classOf(index, classOf),

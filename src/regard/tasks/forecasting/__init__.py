@@ -1,17 +1,17 @@
 """Forecasting: the next values of a series of numbers."""
 
-from regard.tasks import Task, part
+from regard.tasks import LazyFunction, Task
 from regard.tasks.forecasting.settings import ForecastRecipe
 
 TASK = Task(
     schema=ForecastRecipe,
-    train=part("regard.tasks.forecasting.training:train"),
-    load=part("regard.tasks.forecasting.model:load"),
-    build=part("regard.tasks.forecasting.model:build"),
-    report=part("regard.tasks.forecasting.report:write_report"),
+    train=LazyFunction("regard.tasks.forecasting.training:train"),
+    load=LazyFunction("regard.tasks.forecasting.model:load"),
+    build=LazyFunction("regard.tasks.forecasting.model:build"),
+    report=LazyFunction("regard.tasks.forecasting.report:write_report"),
     views={
-        "map": part("regard.tasks.forecasting.views:series_view"),
+        "map": LazyFunction("regard.tasks.forecasting.views:series_view"),
     },
-    trace=part("regard.tasks.forecasting.trace:trace_forecaster"),
-    untrained=part("regard.tasks.forecasting.trace:untrained"),
+    trace=LazyFunction("regard.tasks.forecasting.trace:trace_forecaster"),
+    untrained=LazyFunction("regard.tasks.forecasting.trace:untrained"),
 )

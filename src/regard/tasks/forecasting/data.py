@@ -1,7 +1,7 @@
 """The series of a recipe, cut into windows to train, to choose by and to test on."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
 from regard.batching.windows import WindowBatch
 from regard.corpora import series as series_data
+from regard.corpora import series_files, sources
+from regard.corpora.tables import RECORDS, Columns, read_rows
 from regard.runs.run import require_files
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
+from regard.training.progress import DataFacts, Fact
 
 # Fewer would leave one of the three parts empty.
 FEWEST_WINDOWS = 10
@@ -29,23 +32,44 @@ class Windows:
     """All windows of a series, and which of them belong to which part."""
 
     series: series_data.Series
-    inputs: Float[np.ndarray, "windows window"]
+    inputs: Float[np.ndarray, "windows window *columns"]
     expected: Float[np.ndarray, "windows horizon"]
     train: Int[np.ndarray, "train"]
     valid: Int[np.ndarray, "valid"]
     test: Int[np.ndarray, "test"]
+    season: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def window(self) -> int:
+        """The number of steps that a model reads."""
+        return int(self.inputs.shape[1])
 
     def batch(self, rows: Int[np.ndarray, "rows"]) -> WindowBatch:
         """Return these windows as tensors."""
         return WindowBatch(torch.tensor(self.inputs[rows]), torch.tensor(self.expected[rows]))
 
+    def facts(self, *, batch_size: int) -> DataFacts:
+        """Return what a plan says of the series and its windows."""
+        sizes = {part: len(getattr(self, part)) for part in ("train", "valid", "test")}
+        shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+        window, horizon = self.inputs.shape[1], self.expected.shape[1]
+        after = f"{horizon} values that follow" if horizon > 1 else "the value that follows"
+        return DataFacts(
+            facts=(Fact("windows", sizes, f"{shown}; {window} values each, and {after}"),),
+            batches=-(-len(self.train) // batch_size),
+            unit="values",
+        )
+
     def fingerprint(self) -> str:
         """Return a short digest of series and split, which tells one from another."""
-        return fingerprint([self.series.scaled, self.train, self.valid, self.test])
+        return fingerprint([self.series.read, self.train, self.valid, self.test])
 
 
-# Numbers in their order, or the name of a CSV file.
-GivenSeries = Iterable[Any] | np.ndarray | str | Path
+# Numbers in their order, or the name of a table.
+GivenSeries = Iterable[Any] | Mapping[str, Any] | np.ndarray | str | Path
+BUILT_IN = "the Fibonacci numbers"
+VALUE = Columns("number", (("value", "y"),))
 
 
 def given_windows(
@@ -53,64 +77,143 @@ def given_windows(
 ) -> tuple[ForecastRecipe, Windows]:
     """Return the windows of a series that is given in Python, or else of the recipe's."""
     if data is None:
-        return recipe, read_windows(recipe.data)
-    if isinstance(data, str | Path):
-        named = recipe.data.model_copy(update={"file": str(data), "from_memory": False})
+        settings = located(recipe.data)
+        return recipe.model_copy(update={"data": settings}), read_windows(settings)
+    given = _whole(data)
+    if isinstance(given, str):
+        update = {"file": given, "from_memory": False, "built_in": False}
+        named = located(recipe.data.model_copy(update=update))
         return recipe.model_copy(update={"data": named}), read_windows(named)
-    settings = recipe.data.model_copy(update={"from_memory": True, "file": None, "column": None})
-    values = _numbers(data)
-    series = _prepared(values, settings, name="series", path=MEMORY)
-    return recipe.model_copy(update={"data": settings}), _windows(series, settings)
+    if recipe.data.inputs:
+        raise SettingsError("data.inputs names columns of a file; a plain series has none.")
+    settings = recipe.data.model_copy(
+        update={"from_memory": True, "built_in": False, "file": None, "column": None}
+    )
+    table = _plain_table(given, "series", settings, path=MEMORY)
+    found = _windows(_prepared(table, settings, path=MEMORY), settings, table.notes)
+    return recipe.model_copy(update={"data": settings}), found
 
 
-def _numbers(data: Iterable[Any] | np.ndarray) -> np.ndarray:
+def _plain_table(
+    values: Iterable[Any] | np.ndarray, name: str, settings: SeriesSettings, *, path: Path
+) -> series_files.SeriesTable:
+    """Return numbers in their order as a table of one column."""
+    numbers = _numbers(values, gaps=settings.gaps != "refuse")
+    filled, _, notes = series_files.fill_gaps(numbers[:, None], None, gaps=settings.gaps, path=path)
+    return series_files.SeriesTable((name,), filled, None, tuple(notes))
+
+
+def _whole(data: GivenSeries) -> Any:
+    """Return a series that is given in Python, or the name of its file; it has no parts."""
+    if isinstance(data, Mapping):
+        if [*data] != ["train"]:
+            raise SettingsError(
+                "A series is one file or list of numbers: its end is the test "
+                "(data.train_share says where that begins), and it takes no --valid or --test."
+            )
+        data = data["train"]
+    if isinstance(data, str | Path):
+        return str(data)
+    if isinstance(data, Sequence) and data and isinstance(data[0], Path):
+        if len(data) > 1:
+            raise SettingsError(f"A series lies in one file; {len(data)} were named.")
+        return str(data[0])
+    return data
+
+
+def located(settings: SeriesSettings) -> SeriesSettings:
+    """Return the settings with the file of a folder in its place; refuse settings without data."""
+    if settings.built_in or settings.from_memory:
+        return settings
+    if settings.file is None:
+        raise sources.no_data("a series", built_in=BUILT_IN)
+    found = sources.locate({"train": (settings.file,)}, records="a series")["train"]
+    return settings.model_copy(update={"file": found[0]})
+
+
+def _numbers(data: Iterable[Any] | np.ndarray, *, gaps: bool) -> np.ndarray:
     given = data if isinstance(data, np.ndarray) else list(data)
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.array(np.nan)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise SettingsError("The series must be a plain list of finite numbers.")
+    if values.ndim != 1 or not (np.isfinite(values) | (np.isnan(values) if gaps else False)).all():
+        raise SettingsError(
+            "The series must be a plain list of finite numbers; gaps (None or NaN) need "
+            'data.gaps = "interpolate" or "drop".'
+        )
     return values
 
 
 def read_windows(settings: SeriesSettings) -> Windows:
     """Read the series, scale it and split its windows."""
-    return _windows(read_series(settings), settings)
+    series, notes = read_series(settings)
+    return _windows(series, settings, notes)
 
 
-def _windows(series: series_data.Series, settings: SeriesSettings) -> Windows:
+def _windows(
+    series: series_data.Series, settings: SeriesSettings, notes: Sequence[str] = ()
+) -> Windows:
     inputs, expected = series_data.cut_windows(
-        series.scaled, window=settings.window, horizon=settings.horizon
+        series.read, window=settings.window, horizon=settings.horizon
     )
-    return Windows(series, inputs, expected, *_split(len(inputs), settings))
+    parts = _split(len(inputs), settings)
+    season = settings.season
+    if season is None and settings.split == "time":  # found where the test part is not seen
+        season = series_data.find_season(series.scaled[: settings.window + parts[2][0]])
+    return Windows(series, inputs, expected, *parts, season or None, tuple(notes))
 
 
-def read_series(settings: SeriesSettings) -> series_data.Series:
-    """Return the CSV column that the settings name, or the built-in series, scaled.
+def read_series(settings: SeriesSettings) -> tuple[series_data.Series, tuple[str, ...]]:
+    """Return the columns that the settings name, or the built-in series, scaled, and notes.
 
     Where the end of the series is the test, the scale is taken from what lies before it.
     """
     require_files(settings.from_memory, what="numbers")
+    settings = located(settings)
     if settings.file is None:
         cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}
         series_data.require_length(settings.terms, **cut, path=Path(series_data.FIBONACCI))
-        return series_data.fibonacci(settings.terms)
+        return series_data.fibonacci(settings.terms), ()
     path = Path(settings.file)
-    name, values = series_data.read_column(path, settings.column)
-    return _prepared(values, settings, name=name, path=path)
+    table = read_table(path, settings)
+    return _prepared(table, settings, path=path), table.notes
+
+
+def read_table(path: Path, settings: SeriesSettings) -> series_files.SeriesTable:
+    """Return the columns of a file that the settings name, as they are."""
+    if sources.kind_of(path) in RECORDS:
+        chosen = VALUE.named(columns=[settings.column] if settings.column else [], path=path)
+        cells = [row.cells[0] for row in read_rows(path, chosen)]
+        return _plain_table(cells, settings.column or "value", settings, path=path)
+    reading = series_files.SeriesReading(
+        column=settings.column,
+        inputs=settings.inputs,
+        dates=settings.dates,
+        decimal=settings.decimal,
+        gaps=settings.gaps,
+    )
+    return series_files.read_series_file(path, reading)
 
 
 def _prepared(
-    values: np.ndarray, settings: SeriesSettings, *, name: str, path: Path
+    table: series_files.SeriesTable, settings: SeriesSettings, *, path: Path
 ) -> series_data.Series:
+    values, others = table.values[:, 0], table.values[:, 1:].T
     cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}
     series_data.require_length(len(values), **cut, path=path)
-    if settings.split == "shuffled":
-        return series_data.scaled_series(values, name=name, path=path)
-    windows = len(values) - settings.window - settings.horizon + 1
-    seen = settings.window + _training_windows(windows, settings)
-    return series_data.scaled_series(values, name=name, path=path, reference=seen)
+    seen = None
+    if settings.split == "time":
+        windows = len(values) - settings.window - settings.horizon + 1
+        seen = settings.window + _training_windows(windows, settings)
+    return series_data.scaled_series(
+        values,
+        name=table.names[0],
+        path=path,
+        reference=seen,
+        inputs=list(zip(table.names[1:], others, strict=True)),
+        times=table.times,
+    )
 
 
 def _training_windows(windows: int, settings: SeriesSettings) -> int:
@@ -137,19 +240,22 @@ def recipe_for(
     horizon: int,
     attention: str,
     overrides: Sequence[str] = (),
+    **reading: Any,
 ) -> ForecastRecipe:
-    """Return the recipe `forecast` for a file or a given series; overrides are applied last."""
+    """Return the recipe `forecast` for a file or a given series; overrides are applied last.
+
+    `reading` are further settings of the data, as `gaps="drop"`; None leaves one as it is.
+    """
+    data = {"column": column, "window": window, "horizon": horizon, **reading}
     chosen = {
-        "data.file": None if file is None else _quoted(str(file)),
-        "data.column": None if column is None else _quoted(column),
-        "data.window": window,
-        "data.horizon": horizon,
-        "model.attention": _quoted(attention),
+        "data.file": None if file is None else str(file),
+        **{f"data.{name}": value for name, value in data.items()},
+        "model.attention": attention,
     }
-    given = [f"{key}={value}" for key, value in chosen.items() if value is not None]
+    given = [f"{key}={_toml(value)}" for key, value in chosen.items() if value is not None]
     return expect(find_recipe("forecast", overrides=[*given, *overrides]), ForecastRecipe)
 
 
-def _quoted(text: str) -> str:
-    """Return a text as TOML writes it, so that no name is taken for a number or a list."""
-    return json.dumps(text, ensure_ascii=False)
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it, so that no name is taken for a number or a list."""
+    return json.dumps(value, ensure_ascii=False)

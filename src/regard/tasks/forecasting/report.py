@@ -2,52 +2,83 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from regard.corpora.series import FIBONACCI
 from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_page
-from regard.pictures.series import draw_forecast, forecast_svg
+from regard.pictures.series import ForecastPicture, FutureBand, draw_forecast, forecast_svg
 from regard.runs.report import learning_section, making_section, minutes
+from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.model import TrainedForecaster
 from regard.training.progress import read_metrics
 
 
 def draw_trained(trained: TrainedForecaster, path: Path) -> None:
     """Draw the series, the forecasts of the test windows and the attention behind them."""
-    draw_forecast(path=path, **_picture(trained))
+    draw_forecast(_picture(trained), path)
 
 
 def trained_svg(trained: TrainedForecaster) -> str:
     """Return the same picture as SVG text, to stand in a page."""
-    return forecast_svg(**_picture(trained))
+    return forecast_svg(_picture(trained))
 
 
-def _picture(trained: TrainedForecaster) -> dict[str, Any]:
-    """Return what the picture is drawn from, by the names of its parameters."""
+def _picture(trained: TrainedForecaster) -> ForecastPicture:
+    """Return what the picture is drawn from."""
     windows, recipe = trained.windows, trained.model.recipe
     found = trained.tested()
     series = windows.series
     # The Fibonacci numbers are too large to read off an axis: they are shown scaled.
     scaled = series.name == FIBONACCI
     unit = (1.0, 0.0) if scaled else (series.high - series.low, series.low)
-    return {
-        "series": unit[1] + unit[0] * series.scaled,
-        "places": np.sort(windows.test) + recipe.data.window,
-        "forecast": unit[1] + unit[0] * found.values.numpy(),
-        "weights": None if found.weights is None else found.weights.numpy(),
-        "name": f"{series.name}, scaled to [0, 1]" if scaled else series.name,
-        "joined": recipe.data.split == "time",
-        "title": f"test MSE {trained.score.mse:.3g}, naive {trained.score.naive_mse:.3g} "
-        "(scaled units)",
-    }
+    score = trained.score
+    seasonal = "" if score.seasonal_mse is None else f", seasonal {score.seasonal_mse:.3g}"
+    future = None
+    if recipe.data.split == "time" and not scaled:
+        ahead = trained.future()
+        future = FutureBand(ahead.values, ahead.low, ahead.high, ahead.times)
+    return ForecastPicture(
+        series=unit[1] + unit[0] * series.scaled,
+        places=np.sort(windows.test) + recipe.data.window,
+        forecast=unit[1] + unit[0] * found.values.numpy(),
+        weights=None if found.weights is None else found.weights.numpy(),
+        name=f"{series.name}, scaled to [0, 1]" if scaled else series.name,
+        joined=recipe.data.split == "time",
+        title=f"test MSE {score.mse:.3g}, naive {score.naive_mse:.3g}{seasonal} (scaled units)",
+        times=series.times,
+        future=future,
+    )
 
 
 def write_report(trained: TrainedForecaster, path: Path, *, title: str) -> None:
     """Write one HTML file about a trained forecaster."""
     write_page(path, title=title, sections=list(_sections(trained)))
+
+
+def _seasonal_row(score: ForecastScore) -> list[list[str]]:
+    if score.seasonal_mse is None:
+        return []
+    name = f"seasonal: the values {score.season} steps before"
+    return [[name, f"{score.seasonal_mse:.4g}", f"{score.seasonal_rmse:.4g}"]]
+
+
+def _next_section(trained: TrainedForecaster) -> Iterator[Section]:
+    """Yield the forecast of the future, where the series has one."""
+    if trained.model.recipe.data.split != "time":
+        return
+    future = trained.future()
+    yield Table(
+        "What comes next: 90 % of the errors on the test part would stay within the interval",
+        ["at", "forecast", "from", "to"],
+        [
+            [label, f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"]
+            for label, value, low, high in zip(
+                future.labels(), future.values, future.low, future.high, strict=True
+            )
+        ],
+    )
 
 
 def _sections(trained: TrainedForecaster) -> Iterator[Section]:
@@ -60,6 +91,7 @@ def _sections(trained: TrainedForecaster) -> Iterator[Section]:
         [
             ["model", f"{score.mse:.4g}", f"{score.rmse:.4g}"],
             ["naive", f"{score.naive_mse:.4g}", f"{score.naive_rmse:.4g}"],
+            *_seasonal_row(score),
         ],
     )
     size = parameter_count(trained.model.model)
@@ -70,5 +102,6 @@ def _sections(trained: TrainedForecaster) -> Iterator[Section]:
         "What happened, what was forecast" + (", and what was attended to" if attends else ""),
         trained_svg(trained),
     )
+    yield from _next_section(trained)
     yield from learning_section({name: history})
     yield from making_section(name, trained.model.model, trained.model.recipe)

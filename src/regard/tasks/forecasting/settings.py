@@ -1,9 +1,11 @@
 """The recipe of a forecaster: series, model and training."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
 
 from regard.settings.models import ForecasterSettings
 from regard.settings.recipe import Recipe, Settings
@@ -12,11 +14,26 @@ from regard.settings.recipe import Recipe, Settings
 class SeriesSettings(Settings):
     """Where the series comes from and how it is cut into windows."""
 
-    file: str | None = Field(None, description="CSV file; none: the built-in Fibonacci series")
+    asks_for_built_in: ClassVar[str] = "terms"
+    """The key that asks for the built-in data when it is set."""
+
+    file: str | None = Field(None, description="table with the series: CSV, TSV, JSONL or Parquet")
     column: str | None = Field(None, description="column of the file; none: its only column")
+    inputs: tuple[str, ...] = Field((), description="further columns that the model reads")
+    dates: str | None = Field(None, description="column of dates; none: found by its cells")
+    decimal: Literal["auto", "point", "comma"] = Field(
+        "auto", description="decimal mark of the numbers; auto: the one that they show"
+    )
+    gaps: Literal["refuse", "interpolate", "drop"] = Field(
+        "refuse", description="what to do with empty cells"
+    )
+    season: int | None = Field(
+        None, ge=0, description="steps of a season, for the baseline; none: found; 0: no season"
+    )
+    built_in: bool = Field(False, description="use the built-in series, the Fibonacci numbers")
     terms: int = Field(1_200, ge=2, le=1_400, description="length of the built-in series")
-    window: int = Field(20, ge=1, description="number of values the model reads")
-    horizon: int = Field(1, ge=1, description="number of values it forecasts")
+    window: int = Field(20, ge=1, le=100_000, description="number of values the model reads")
+    horizon: int = Field(1, ge=1, le=100_000, description="number of values it forecasts")
     train_share: float = Field(0.7, gt=0, lt=1, description="share of windows to train on")
     valid_share: float = Field(
         0.1, ge=0, lt=1, description="share of those to validate on; 0: the training windows"
@@ -26,6 +43,20 @@ class SeriesSettings(Settings):
     )
     seed: int = Field(1, ge=0, description="seed of a shuffled split")
     from_memory: bool = Field(False, description="the series was given in Python, not in a file")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _asked(cls, table: Any) -> Any:
+        """Take the length of the built-in series as a request for it, unless there is another."""
+        if isinstance(table, Mapping) and "terms" in table and "built_in" not in table:
+            return {**table, "built_in": not (table.get("file") or table.get("from_memory"))}
+        return table
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> SeriesSettings:
+        if self.built_in and (self.file or self.from_memory):
+            raise ValueError("built_in and file exclude each other; choose one")
+        return self
 
 
 class ForecastTrainingSettings(Settings):
@@ -44,6 +75,12 @@ class ForecastTrainingSettings(Settings):
     validate_every: int = Field(250, ge=1, description="validate after this many updates")
     checkpoint_every: int = Field(
         1_000, ge=1, description="write a checkpoint after this many updates"
+    )
+    checkpoint_minutes: float = Field(
+        5.0, gt=0, description="write a checkpoint also after this many minutes without one"
+    )
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row without a finite gradient"
     )
     keep: int = Field(1, ge=1, description="number of newest checkpoints to keep")
     patience: int | None = Field(

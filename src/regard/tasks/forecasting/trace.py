@@ -7,10 +7,9 @@ import numpy as np
 import torch
 
 from regard.base.errors import RegardError
-from regard.corpora.series import read_column
 from regard.models.forecaster import Forecaster
 from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
-from regard.tasks.forecasting.data import read_series
+from regard.tasks.forecasting.data import read_series, read_table
 from regard.tasks.forecasting.model import LoadedForecaster, build
 from regard.tasks.forecasting.settings import ForecastRecipe
 
@@ -27,8 +26,9 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
     with torch.no_grad(), recorded(loaded.model) as outputs:
         found = loaded.model.explain(window)
     formulas = forecast_formulas(loaded.model)
+    axes = {**FORECAST_AXES, "input": ("time", "input")[: window.dim() - 1]}
     arrays = [
-        TracedArray(name, FORECAST_AXES[name], value[0].numpy(), formulas[name])
+        TracedArray(name, axes[name], value[0].numpy(), formulas[name])
         for name, value in found.items()
     ]
     forecast = loaded.low + (loaded.high - loaded.low) * found["output"][0].numpy()
@@ -46,10 +46,10 @@ def _window(loaded: LoadedForecaster, text: str) -> np.ndarray:
     """Return the window that the text means, in the model's units."""
     data = loaded.recipe.data
     if text == LAST:
-        return read_series(data).scaled[-data.window :].copy()
+        return read_series(data)[0].read[-data.window :].copy()
     if text.lower().endswith((".csv", ".csv.gz")):
-        _, values = read_column(Path(text), data.column)
-        return loaded.scale(values[-data.window :].tolist())
+        values = read_table(Path(text), data).values[-data.window :]
+        return loaded.scale(values if data.inputs else values[:, 0])
     try:
         numbers = [float(part) for part in re.split(r"[\s,;]+", text.strip())]
     except ValueError:
@@ -63,7 +63,8 @@ def _window(loaded: LoadedForecaster, text: str) -> np.ndarray:
 def untrained(recipe: ForecastRecipe, text: str) -> LoadedForecaster:
     """Return an untrained forecaster; it has seen no series, so numbers are taken as they are."""
     torch.manual_seed(recipe.training.seed)
-    return LoadedForecaster(model=build(recipe), recipe=recipe, low=0.0, high=1.0)
+    inputs = [(0.0, 1.0)] * len(recipe.data.inputs)
+    return LoadedForecaster(model=build(recipe), recipe=recipe, low=0.0, high=1.0, inputs=inputs)
 
 
 FORECAST_AXES = {

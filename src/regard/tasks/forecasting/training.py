@@ -9,7 +9,8 @@ import torch
 from regard.base.files import write_json
 from regard.batching.order import BatchPosition
 from regard.batching.windows import WindowBatch, iterate_windows
-from regard.models.forecaster import Forecaster, build_forecaster
+from regard.corpora.series import seasonal_forecast
+from regard.models.forecaster import Forecaster
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.scoring.measures import ForecastScore, score_forecast
@@ -37,7 +38,7 @@ def train_forecaster(
     # Without validation windows, the training windows select the best model.
     valid = windows.batch(windows.valid) if len(windows.valid) else train
     torch.manual_seed(settings.seed)
-    model = build_forecaster(recipe.model, window=recipe.data.window, horizon=recipe.data.horizon)
+    model = loaded_model.build(recipe)
     store = open_store(run, keep=settings.keep, fingerprint=windows.fingerprint())
     _save_scale(run, windows)
     objective = Objective(
@@ -49,6 +50,7 @@ def train_forecaster(
             start=BatchPosition(epoch=epoch, batch=batch),
         ),
         validate=partial(_validate, model, valid),
+        read=partial(windows.facts, batch_size=settings.batch_size),
     )
     optimisation = Optimisation[WindowBatch](
         optimizer=torch.optim.Adam(model.parameters(), fused=True),
@@ -81,13 +83,21 @@ def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
 
 
 def measure_forecaster(loaded: loaded_model.LoadedForecaster, windows: Windows) -> ForecastScore:
-    """Return the error on the test windows, and that of repeating the last value."""
-    inputs = windows.inputs[windows.test]
+    """Return the error on the test windows, and those of repeating a value or a season."""
+    inputs, values = windows.inputs[windows.test], windows.series.scaled
+    places = windows.test + windows.window
+    seasonal = None
+    if windows.season is not None:
+        seasonal = seasonal_forecast(
+            values, places, season=windows.season, horizon=windows.expected.shape[1]
+        )
     return score_forecast(
         loaded.run(inputs).values.numpy(),
         windows.expected[windows.test],
-        last=inputs[:, -1],
+        last=values[places - 1],
         unit=windows.series.high - windows.series.low,
+        season=windows.season,
+        seasonal=seasonal,
     )
 
 
@@ -97,7 +107,9 @@ def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
 
 
 def _save_scale(run: Run, windows: Windows) -> None:
-    scale = {"low": windows.series.low, "high": windows.series.high}
+    series = windows.series
+    inputs = [{"name": c.name, "low": c.low, "high": c.high} for c in series.inputs]
+    scale = {"low": series.low, "high": series.high, **({"inputs": inputs} if inputs else {})}
     write_json(run.folder / loaded_model.SCALE, scale, indent=None)
 
 
@@ -116,6 +128,8 @@ def train(
     if not resume:
         Run.require_free(out)
     settings, windows = given_windows(settings, data)
+    for note in windows.notes:
+        display.note(note)
     with training_run(out, settings, resume=resume) as run:
         limits = limits_of(settings.training)
         with display.training(limits, title=title, unit="values") as observer:

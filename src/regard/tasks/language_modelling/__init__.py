@@ -1,18 +1,19 @@
 """Language modelling: the next token of a text."""
 
-from regard.tasks import Task, part
+from regard.tasks import LazyFunction, Task
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 
 TASK = Task(
     schema=LanguageModelRecipe,
-    train=part("regard.tasks.language_modelling.training:train"),
-    load=part("regard.tasks.language_modelling.model:load"),
-    build=part("regard.tasks.language_modelling.model:build"),
-    report=part("regard.tasks.language_modelling.report:write_report"),
+    train=LazyFunction("regard.tasks.language_modelling.training:train"),
+    load=LazyFunction("regard.tasks.language_modelling.model:load"),
+    build=LazyFunction("regard.tasks.language_modelling.model:build"),
+    report=LazyFunction("regard.tasks.language_modelling.report:write_report"),
     views={
-        "map": part("regard.tasks.language_modelling.views:heads_view"),
-        "heads": part("regard.tasks.language_modelling.views:heads_view"),
-        "word": part("regard.tasks.language_modelling.views:word_view"),
-        "arcs": part("regard.tasks.language_modelling.views:arcs_view"),
+        "map": LazyFunction("regard.tasks.language_modelling.views:heads_view"),
+        "heads": LazyFunction("regard.tasks.language_modelling.views:heads_view"),
+        "word": LazyFunction("regard.tasks.language_modelling.views:word_view"),
+        "arcs": LazyFunction("regard.tasks.language_modelling.views:arcs_view"),
     },
+    store=LazyFunction("regard.tasks.language_modelling.exchange:store"),
 )

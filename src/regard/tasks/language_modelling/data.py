@@ -1,6 +1,7 @@
 """The data of a language model: running text as token files, or prompts with answers."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from regard.batching.texts import (
     collate_answers,
     iterate_stream,
 )
-from regard.corpora import running_text
+from regard.corpora import running_text, sources
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.models.language_model import LanguageModel
 from regard.runs.run import Run, require_files
@@ -29,8 +30,10 @@ from regard.tasks.language_modelling import settings as schema
 from regard.text import tokenizers
 from regard.training.loop import Validation
 from regard.training.losses import LossSum
+from regard.training.progress import DataFacts, Fact
 
 TOKENIZER = "text"
+LIKE_A_FILE = re.compile(r"\S*\.(txt|text|md|jsonl|ndjson|csv|tsv|parquet|arrow)(\.gz)?")
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,33 @@ class TextData:
         """Return what tells one text and its division from another."""
         return f"{self.train.digest}+{self.valid.digest}"
 
-    def batches(
-        self, recipe: schema.LanguageModelRecipe
-    ) -> Callable[[int, int], Iterator[tuple[BatchPosition, StreamBatch]]]:
-        """Return the order of training."""
-        order = WindowOrder(
+    def facts(self, recipe: schema.LanguageModelRecipe) -> DataFacts:
+        """Return what a plan says of the text and its vocabulary."""
+        sizes = {part: len(getattr(self, part)) for part in ("train", "valid")}
+        shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+        each = self.train.characters / len(self.train)
+        return DataFacts(
+            facts=(
+                Fact("tokens", sizes, f"{shown}; {each:.2f} characters each"),
+                _vocabulary(recipe.tokenizer, self.text),
+            ),
+            batches=self._order(recipe).batches(0),
+            unit="tokens",
+        )
+
+    def _order(self, recipe: schema.LanguageModelRecipe) -> WindowOrder:
+        return WindowOrder(
             len(self.train),
             context=recipe.model.context,
             batch_size=recipe.training.batch_size,
             seed=recipe.training.seed,
         )
+
+    def batches(
+        self, recipe: schema.LanguageModelRecipe
+    ) -> Callable[[int, int], Iterator[tuple[BatchPosition, StreamBatch]]]:
+        """Return the order of training."""
+        order = self._order(recipe)
         return lambda epoch, batch: iterate_stream(
             self.train, order, start=BatchPosition(epoch, batch)
         )
@@ -82,8 +102,13 @@ class TextData:
         return Validation(metrics=metrics, value=loss)
 
 
+def _vocabulary(settings: schema.LanguageTokenizerSettings, text: tokenizers.RunningText) -> Fact:
+    kind = {"character": "characters"}.get(settings.kind, "subwords")
+    return Fact("vocabulary", {"kind": settings.kind, "size": text.size}, f"{text.size:,} {kind}")
+
+
 Chunks = Callable[[], Iterator[str]]
-# A text, several one after the other, or {"text": ..., "valid": ...} of such; or names of files.
+# A text, several one after the other, or {"train": ..., "valid": ...} of such; or names of files.
 GivenText = str | Path | Iterable[Any] | Mapping[str, Any]
 
 
@@ -111,25 +136,28 @@ def given_text(
 ) -> tuple[schema.LanguageModelRecipe, Texts | None]:
     """Return the recipe with the files that are given in Python, or texts from memory.
 
-    A path is a file; a string is a text.
+    A path is a file. A string is a file if it looks like the name of one, and a text otherwise.
     """
     if data is None:
-        return recipe, None
-    table = dict(data) if isinstance(data, Mapping) else {"text": data}
+        return recipe.model_copy(update={"data": located(recipe.data)}), None
+    table = dict(data) if isinstance(data, Mapping) else {"train": data}
     for part in table:
-        require_known(part, ("text", "valid"), what="part of the data")
+        require_known(part, ("train", "text", "valid"), what="part of the data")
     parts = {
-        part: (given,) if isinstance(given, str | Path) else tuple(given)
+        "text" if part == "train" else part: (given,)
+        if isinstance(given, str | Path)
+        else tuple(given)
         for part, given in table.items()
     }
     every = [one for given in parts.values() for one in given]
-    files = [one for one in every if isinstance(one, Path)]
+    files = [one for one in every if _is_file(one)]
     if files and len(files) != len(every):
         raise SettingsError("The data has files and texts from memory: give one kind only.")
     if files:
         named = {part: tuple(map(str, given)) for part, given in parts.items()}
-        table = {**recipe.data.model_dump(), **named, "from_memory": False}
-        settings = validate(table, schema.TextSettings, origin="data")
+        none = {"text": (), "pairs": (), "valid": (), "from_memory": False}
+        table = {**recipe.data.model_dump(), **none, **named}
+        settings = located(validate(table, schema.TextSettings, origin="data"))
         return recipe.model_copy(update={"data": settings}), None
     for part, given in parts.items():
         for number, one in enumerate(given, start=1):
@@ -142,15 +170,40 @@ def given_text(
     return recipe.model_copy(update={"data": settings}), texts
 
 
+def _is_file(given: Any) -> bool:
+    """Return whether this is a file rather than a text: a path, or a string that looks like one."""
+    if not isinstance(given, str):
+        return isinstance(given, Path)
+    return LIKE_A_FILE.fullmatch(given) is not None or (len(given) < 256 and Path(given).exists())
+
+
+def located(settings: schema.TextSettings) -> schema.TextSettings:
+    """Return the settings with the files of a folder in its place; refuse settings without data."""
+    if settings.from_memory or settings.pairs:
+        return settings
+    if not settings.text:
+        raise sources.no_data("texts")
+    found = sources.locate({"train": settings.text, "valid": settings.valid}, records="texts")
+    return settings.model_copy(update={"text": found["train"], "valid": found.get("valid", ())})
+
+
+def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
+    """Return a sentence about what is held out for validation; empty if that is given."""
+    if settings.valid or (texts is not None and texts.valid):
+        return ""
+    return f"Held out: the last {settings.valid_share:.0%} of the data for validation."
+
+
 class _Parts:
     """The two parts of a text, which can be read again and again."""
 
     def __init__(self, settings: schema.TextSettings, texts: Texts | None = None):
         require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
-            raise SettingsError("There is no text to learn from: set data.text=FILE.")
-        files = partial(running_text.text_chunks, [Path(file) for file in settings.text])
-        valid_files = partial(running_text.text_chunks, [Path(file) for file in settings.valid])
+            raise sources.no_data("texts")
+        chunks = partial(running_text.text_chunks, columns=settings.columns)
+        files = partial(chunks, [Path(file) for file in settings.text])
+        valid_files = partial(chunks, [Path(file) for file in settings.valid])
         self._text: Chunks = files if texts is None else partial(texts.chunks, "text")
         self._valid: Chunks | None = valid_files if settings.valid else None
         if texts is not None:
@@ -209,13 +262,14 @@ def learn_tokenizer(
     settings: schema.LanguageTokenizerSettings, chunks: Iterator[str], *, characters: int
 ) -> tokenizers.AnyTokenizer:
     """Learn a tokenizer from a text; subwords from a sample of it, so that memory stays small."""
+    learn = partial(tokenizers.train_tokenizer, size=settings.size, normalise=settings.normalise)
     if settings.kind == "character":
-        return tokenizers.train_tokenizer(chunks, kind="character", size=settings.size)
+        return learn(chunks, kind="character")
     sample = running_text.thinned(chunks, total=characters, wanted=settings.sample)
     if settings.kind == "sentencepiece":
         lines = (line for chunk in sample for line in chunk.split("\n"))
-        return tokenizers.train_tokenizer(lines, kind="sentencepiece", size=settings.size)
-    return tokenizers.train_tokenizer(sample, kind="byte-bpe", size=settings.size)
+        return learn(lines, kind="sentencepiece")
+    return learn(sample, kind="byte-bpe")
 
 
 def _require_length(
@@ -251,16 +305,28 @@ class AnswerData:
         """Return what tells one corpus from another."""
         return self.digest
 
+    def facts(self, recipe: schema.LanguageModelRecipe) -> DataFacts:
+        """Return what a plan says of prompts, answers and vocabulary."""
+        sizes = {"train": len(self.train), "valid": len(self.valid)}
+        shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+        return DataFacts(
+            facts=(Fact("answers", sizes, shown), _vocabulary(recipe.tokenizer, self.text)),
+            batches=len(self._order(recipe).batches(0)),
+            unit="tokens",
+        )
+
+    def _order(self, recipe: schema.LanguageModelRecipe) -> BatchOrder:
+        return BatchOrder(
+            [(len(one.ids), 0) for one in self.train],
+            token_budget=recipe.training.batch_size * recipe.model.context,
+            seed=recipe.training.seed,
+        )
+
     def batches(
         self, recipe: schema.LanguageModelRecipe
     ) -> Callable[[int, int], Iterator[tuple[BatchPosition, AnswerBatch]]]:
         """Return the order of training."""
-        settings = recipe.training
-        order = BatchOrder(
-            [(len(one.ids), 0) for one in self.train],
-            token_budget=settings.batch_size * recipe.model.context,
-            seed=settings.seed,
-        )
+        order = self._order(recipe)
         return lambda epoch, batch: iterate_rows(
             order,
             lambda rows: collate_answers([self.train[row] for row in rows]),
@@ -319,9 +385,10 @@ def prepare_answers(run: Run, recipe: schema.LanguageModelRecipe) -> AnswerData:
 
 def _read(recipe: schema.LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:
     data = recipe.data
-    pairs = read_pairs([Path(file) for file in data.pairs])
+    read = partial(read_pairs, columns=data.columns)
+    pairs = read([Path(file) for file in data.pairs])
     if data.valid:
-        return pairs, read_pairs([Path(file) for file in data.valid])
+        return pairs, read([Path(file) for file in data.valid])
     held = round(len(pairs) * data.valid_share)
     if not 0 < held < len(pairs):
         raise DataError(

@@ -1,53 +1,73 @@
-"""GPT-2 folders as runs, and runs as GPT-2 folders."""
+"""Language models of other programs as runs, and runs in the layout of GPT-2."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-from regard.base.errors import RunError, SettingsError
-from regard.exchange.gpt2 import Gpt2, read_gpt2, write_gpt2
+from regard.base.errors import RunError
+from regard.base.files import require_free
+from regard.exchange.formats import ForeignModel, ModelParts
+from regard.exchange.hugging_face import bert, gpt2, llama
 from regard.runs.run import Run
+from regard.settings.language_models import BidirectionalSettings
 from regard.settings.models import CausalTransformerSettings
+from regard.tasks.exchange import recipe_of
 from regard.tasks.language_modelling.data import TOKENIZER
 from regard.tasks.language_modelling.model import load
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
-from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.training.checkpoint import CheckpointStore
 from regard.training.progress import Progress
 
-INSIDE = "gpt2"
+INSIDE, OUTSIDE = "gpt2", "hugging-face"
 
 
-def import_gpt2(folder: Path, out: Path) -> Run:
-    """Make a run of a GPT-2 folder, to generate with and to fine-tune."""
-    Run.require_free(out)
-    found = read_gpt2(folder)
-    recipe = LanguageModelRecipe.model_validate(
-        {
-            "title": f"Imported from {folder.name}",
-            "tokenizer": {"kind": "byte-bpe", "size": found.tokenizer.size},
-            "model": found.settings,
-        }
-    )
-    run = Run.create(out, recipe)
-    found.tokenizer.save(run.folder, TOKENIZER)
+def store(found: ForeignModel, folder: Path) -> None:
+    """Write a foreign model as a run, to generate with and to fine-tune."""
+    run = Run.create(folder, recipe_of(found, LanguageModelRecipe))
+    found.tokenizers["text"].save(run.folder, TOKENIZER)
     CheckpointStore(run.folder).save_best(found.model, Progress(), {})
-    return run
 
 
-def export_gpt2(folder: Path, output: Path | None = None) -> Path:
-    """Write the best model of a run as `transformers` reads it; return the folder.
+def export_gpt2(folder: Path, output: Path | None = None, *, force: bool = False) -> Path:
+    """Write the best model of a run as `transformers` reads GPT-2; return the folder.
 
-    Without `output` that is `gpt2` in the run, written anew each time.
+    Without `output` that is `gpt2` in the run, written anew each time. An `output` that exists is
+    replaced only with `force`, and only if it holds such a model.
     """
-    out = output or folder / INSIDE
-    if output is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"{out} is not empty; choose another folder with --output.")
+    return _written(folder, output, inside=INSIDE, force=force, write=gpt2.write)
+
+
+def export_language_model(folder: Path, output: Path | None = None, *, force: bool = False) -> Path:
+    """Write the best model of a run for `transformers`: as GPT-2, Llama, Qwen or BERT.
+
+    Its settings decide; without `output` the folder is `hugging-face` in the run.
+    """
+    settings = load(folder).recipe.model
+    write = gpt2.write
+    if isinstance(settings, BidirectionalSettings):
+        write = bert.write
+    elif isinstance(settings, CausalTransformerSettings) and settings.positions == "rotary":
+        write = llama.write
+    return _written(folder, output, inside=OUTSIDE, force=force, write=write)
+
+
+def _written(
+    folder: Path,
+    output: Path | None,
+    *,
+    inside: str,
+    force: bool,
+    write: Callable[[ModelParts, Path], None],
+) -> Path:
+    out = output or folder / inside
+    if output is not None:
+        require_free(output, force=force)
+        if force and output.exists() and not (output / "config.json").is_file():
+            raise RunError(f"{output} holds no earlier export; choose another with --output.")
     loaded = load(folder)
-    settings, tokenizer = loaded.recipe.model, loaded.text.tokenizer
-    if not isinstance(settings, CausalTransformerSettings):
-        raise SettingsError("GPT-2 is a Transformer: a recurrent model cannot be written as one.")
-    if not isinstance(tokenizer, ByteBpeTokenizer):
-        raise SettingsError(
-            'GPT-2 reads byte-level BPE: train with tokenizer.kind="byte-bpe" to export a model.'
-        )
-    write_gpt2(Gpt2(loaded.model, settings, tokenizer), out)
+    parts = ModelParts(
+        model=loaded.model,
+        settings=loaded.recipe.model,
+        tokenizers={"text": loaded.text.tokenizer},
+    )
+    write(parts, out)
     return out

@@ -10,15 +10,14 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
-from regard.base.special_tokens import UNKNOWN
 from regard.decoding.sampling import Choice, Drawn, continuation
+from regard.models.build import build_for
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.runs.run import Run, TrainedRun
+from regard.runs.run import Run, TrainedRun, quoted
 from regard.settings.recipe import validate
 from regard.tasks.language_modelling import data
 from regard.tasks.language_modelling import settings as schema
-from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer
-from regard.text.words import CharacterTokenizer
+from regard.text.tokenizers import NEWLINE, RunningText, load_tokenizer, unknown_parts
 from regard.training.checkpoint import load_weights
 
 CUT_LETTER = "\ufffd"  # what bytes that do not yet make a letter are shown as
@@ -182,8 +181,8 @@ class LoadedLanguageModel:
                 f"The prompt has {len(ids)} tokens and the model reads {context} at once: only "
                 "the last of them count."
             )
-        if isinstance(self.text.tokenizer, CharacterTokenizer) and UNKNOWN in ids:
-            unknown = {letter for letter in prompt if UNKNOWN in self.text.encode(letter)}
+        unknown = unknown_parts(self.text.tokenizer, prompt, self.text.encode(prompt))
+        if unknown:
             listed = " ".join(repr(letter) for letter in sorted(unknown))
             found.append(f"The model has never seen these characters of the prompt: {listed}.")
         return found
@@ -194,6 +193,7 @@ class LoadedLanguageModel:
         ids = [*self.text.opening, *self.text.encode(text)]
         if not text:
             raise RegardError("There is nothing to measure: the text is empty.")
+        self.model.start(1)  # refuses a model that reads both ways
         nats, first = 0.0, len(self.text.opening) or 1
         context = self.model.context or len(ids)
         for start in range(0, len(ids) - 1, context):
@@ -217,8 +217,9 @@ def load(folder: str | Path) -> LoadedLanguageModel:
     run = Run.open(Path(folder))
     recipe = run.recipe(schema.LanguageModelRecipe)
     text = RunningText(load_tokenizer(run.folder, data.TOKENIZER))
-    model = build_language_model(recipe.model, vocab=text.size)
-    load_weights(model, run.weights())
+    weights = run.weights()
+    model = build_for(lambda: build_language_model(recipe.model, vocab=text.size), weights)
+    load_weights(model, weights)
     model.eval()
     return LoadedLanguageModel(model=model, text=text, recipe=recipe)
 
@@ -246,6 +247,11 @@ class TrainedLanguageModel(TrainedRun):
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, and the validation, as plain values."""
         return {**super().to_dict(), "samples": str(self.run.folder / SAMPLES), **self.metrics}
+
+    def next_commands(self) -> list[str]:
+        """Return what can be done with the run now."""
+        run = quoted(self.run.folder)
+        return [f'regard generate {run} "..."', f'regard look {run} "..."']
 
     def lines(self) -> list[str]:
         """Return the validation as a person reads it."""

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from regard.settings import models
-from regard.settings.recipe import Recipe, Settings
+from regard.settings.language_models import LanguageModelSettings
+from regard.settings.models import CausalTransformerSettings
+from regard.settings.recipe import Names, Recipe, Settings
 
 
 class TextSettings(Settings):
-    """Where the text comes from: plain files, or such files compressed with gzip."""
+    """Where the text comes from: plain files, columns of tables, or a folder."""
 
-    text: tuple[str, ...] = Field((), description="files to train on, one after the other")
-    pairs: tuple[str, ...] = Field(
-        (), description="prompts and answers instead of text: one TSV file, or two line files"
+    text: Names = Field((), description="files to train on, one after the other, or a folder")
+    pairs: Names = Field(
+        (), description="prompts and answers instead of text: a table, or two line files"
     )
-    valid: tuple[str, ...] = Field((), description="files to validate on; none: the end of text")
+    valid: Names = Field((), description="files to validate on; none: the end of text")
+    columns: Names = Field(
+        (), description="column of the text in a table (of pairs: two), by name or number from 1"
+    )
     valid_share: float = Field(
         0.1, gt=0, lt=1, description="share of the text held out where valid is not given"
     )
     from_memory: bool = Field(False, description="the text was given in Python, not in files")
-
-    @field_validator("text", "pairs", "valid", mode="before")
-    @classmethod
-    def _one_file(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_kind(self) -> TextSettings:
@@ -39,8 +38,10 @@ class TextSettings(Settings):
 class LanguageTokenizerSettings(Settings):
     """How text becomes tokens."""
 
-    kind: Literal["character", "sentencepiece", "byte-bpe"] = Field(
-        "character", description="what a token is: a character or a subword"
+    kind: Literal["character", "sentencepiece", "byte-bpe", "imported"] = Field(
+        "character",
+        description='what a token is: a character or a subword; "imported" is another program\'s '
+        "own",
     )
     size: int | None = Field(
         None, ge=8, description="largest number of entries; none: 8,000, or all characters"
@@ -49,6 +50,9 @@ class LanguageTokenizerSettings(Settings):
         10_000_000,
         ge=1,
         description="characters, from all over the text, to learn subwords from",
+    )
+    normalise: Literal["nfc", "none"] = Field(
+        "nfc", description="spell every letter in Unicode's composed form; none: text as it is"
     )
 
 
@@ -80,6 +84,12 @@ class PretrainingSettings(Settings):
     validate_every: int = Field(500, ge=1, description="validate after this many updates")
     checkpoint_every: int = Field(
         500, ge=1, description="write a checkpoint after this many updates"
+    )
+    checkpoint_minutes: float = Field(
+        5.0, gt=0, description="write a checkpoint also after this many minutes without one"
+    )
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row without a finite gradient"
     )
     keep: int = Field(2, ge=1, description="number of newest checkpoints to keep")
     patience: int | None = Field(
@@ -123,6 +133,6 @@ class LanguageModelRecipe(Recipe):
     task: Literal["language-model"] = "language-model"
     data: TextSettings = TextSettings()  # type: ignore[call-arg]
     tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]
-    model: models.LanguageModelSettings = models.CausalTransformerSettings()  # type: ignore[call-arg]
+    model: LanguageModelSettings = CausalTransformerSettings()  # type: ignore[call-arg]
     training: PretrainingSettings = PretrainingSettings()  # type: ignore[call-arg]
     decoding: GenerationSettings = GenerationSettings()  # type: ignore[call-arg]

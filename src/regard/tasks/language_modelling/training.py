@@ -11,20 +11,20 @@ from torch import nn
 
 from regard.base.files import write_file
 from regard.batching.batch import split_rows
-from regard.batching.texts import AnswerBatch, StreamBatch
 from regard.compute.processes import processes_for
-from regard.models.language_model import LanguageModel, build_language_model
+from regard.models.language_model import build_language_model
 from regard.models.pretrained import load_extended
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling import data as task_data
 from regard.tasks.language_modelling import model as loaded_model
+from regard.tasks.language_modelling.objective import loss_of_recipe, validated
 from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
-from regard.training.checkpoint import MovingAverage, read_state, read_tensors
+from regard.training.averages import MovingAverage
+from regard.training.checkpoint import read_state, read_tensors
 from regard.training.loop import Objective, Optimisation, fit, learning_rate
-from regard.training.losses import LossSum, chunked_token_loss
 from regard.training.progress import Observer, Observers, Progress, read_metrics
 from regard.training.update import Sharing, UpdateResult
 
@@ -46,10 +46,12 @@ def train_language_model(
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    loss_of = loss_of_recipe(recipe, data.text)
     objective = Objective[Any](
-        loss_sum=partial(next_token_loss, model),
+        loss_sum=partial(loss_of, model),
         batches_from=data.batches(recipe),
-        validate=partial(data.validate, model, recipe, loss_of=next_token_loss),
+        validate=partial(validated, data, model, recipe, loss_of=loss_of),
+        read=partial(data.facts, recipe),
     )
     optimisation = Optimisation[Any](
         optimizer=optimizer_of(model, settings),
@@ -92,17 +94,6 @@ def prepare(
     return task_data.prepare_text(run, recipe, texts)
 
 
-def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
-    """Return the summed loss of the tokens that a batch asks for."""
-    return chunked_token_loss(
-        model(batch.tokens).features,
-        expected=batch.expected,
-        mask=batch.mask,
-        weight=model.projection.weight,
-        bias=model.projection.bias,
-    )
-
-
 def optimizer_of(model: nn.Module, settings: PretrainingSettings) -> torch.optim.Optimizer:
     """Return AdamW that pulls matrices towards zero; biases and norms have a place of their own."""
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -140,7 +131,7 @@ class SampleLog:
     def validated(self, progress: Progress, metrics: Mapping[str, float]) -> None:
         """Write a sample in place of any that was written after this step before a crash."""
         settings = self._model.recipe.decoding
-        if not settings.max_tokens:
+        if not settings.max_tokens or self._model.model.reads_both_ways:
             return
         rows = [row for row in read_metrics(self._path) if row["step"] < progress.step]
         (found,) = self._model.generate(settings.prompt, seed=progress.step)
@@ -150,6 +141,9 @@ class SampleLog:
 
     def finished(self, progress: Progress, reason: str) -> None:
         """Do nothing at the end."""
+
+    def noted(self, line: str) -> None:
+        """Do nothing with a note."""
 
 
 def train(
@@ -165,6 +159,8 @@ def train(
     display = SilentDisplay() if display is None else display
     settings = expect(recipe, LanguageModelRecipe)
     settings, texts = task_data.given_text(settings, data)
+    if note := task_data.held_out_note(settings.data, texts):
+        display.note(note)
     with training_run(out, settings, resume=resume) as run:
         with display.waiting("Reading the text ..."):
             prepared = prepare(run, settings, texts)

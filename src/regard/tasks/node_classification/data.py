@@ -1,5 +1,6 @@
 """The graph of a recipe, and the same as a model reads it."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch
 from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables
+from regard.corpora.sources import no_data
 from regard.runs.run import require_files
-from regard.tasks.node_classification.settings import GraphDataSettings, GraphRecipe
+from regard.tasks.node_classification.settings import (
+    GraphDataSettings,
+    GraphRecipe,
+    GraphTrainingSettings,
+)
+from regard.training.progress import DataFacts, Fact
 
 # Above this share of entries that are not zero, a full matrix is faster.
 DENSE_SHARE = 0.25
@@ -21,18 +28,62 @@ DENSE_SHARE = 0.25
 
 MEMORY = Path("data")
 FILES = ("graph", "edges", "features", "labels")
+WHOLE = (".npz", ".graphml", ".xml")
+# Words in the names of the three tables of a graph.
+TABLE_NAMES = {"edges": ("edge",), "features": ("feature",), "labels": ("label", "class")}
 
 
-def given_graph(recipe: GraphRecipe, data: Graph | str | Path | None) -> tuple[GraphRecipe, Graph]:
-    """Return a graph that is given in Python or by the name of its file, or else the recipe's."""
+GivenGraph = Graph | Mapping[str, Any] | Sequence[str | Path] | str | Path
+
+
+def given_graph(recipe: GraphRecipe, data: GivenGraph | None) -> tuple[GraphRecipe, Graph]:
+    """Return a graph that is given in Python or by names of files, or else the recipe's."""
     if data is None:
         return recipe, read_graph(recipe.data)
+    if isinstance(data, Mapping):
+        if [*data] != ["train"]:
+            raise SettingsError(
+                "A graph is given as a whole: its split is in the file or random "
+                "(data.split), and it takes no --valid or --test."
+            )
+        data = data["train"]
     none: dict[str, Any] = dict.fromkeys(FILES)
     if isinstance(data, Graph):
         settings = recipe.data.model_copy(update={**none, "from_memory": True})
         return recipe.model_copy(update={"data": settings}), _with_split(data, MEMORY, settings)
-    settings = recipe.data.model_copy(update={**none, "graph": str(data), "from_memory": False})
+    files = (data,) if isinstance(data, str | Path) else tuple(data or ())
+    update = {**none, **graph_files([Path(file) for file in files]), "from_memory": False}
+    settings = recipe.data.model_copy(update=update)
     return recipe.model_copy(update={"data": settings}), read_graph(settings)
+
+
+def graph_files(paths: Sequence[Path]) -> dict[str, str]:
+    """Return which setting each file of a graph belongs to; a folder stands for its files."""
+    if len(paths) == 1 and paths[0].is_dir():
+        inside = sorted(path for path in paths[0].iterdir() if not path.name.startswith("."))
+        whole = [path for path in inside if path.suffix.lower() in WHOLE]
+        tables = [path for path in inside if path.suffix.lower() in (".csv", ".tsv", ".txt")]
+        paths = whole if len(whole) == 1 else tables
+        if len(whole) > 1 or len(tables) not in (0, 3) or not paths:
+            raise DataError(
+                "the graph of this folder is not clear",
+                path=inside[0].parent if inside else ".",
+                remedy="It should hold one .npz or .graphml, or edges, features and labels as CSV.",
+            )
+    if len(paths) == 1:
+        return {"graph": str(paths[0])}
+    found = {
+        name: str(path)
+        for name, words in TABLE_NAMES.items()
+        for path in paths
+        if any(word in path.stem.lower() for word in words)
+    }
+    if len(paths) != 3 or len({*found.values()}) != 3:
+        raise SettingsError(
+            "A graph is one file (.npz or .graphml), or three tables whose names tell edges, "
+            f"features and labels; {', '.join(path.name for path in paths) or 'nothing'} was named."
+        )
+    return found
 
 
 def read_graph(settings: GraphDataSettings) -> Graph:
@@ -61,6 +112,26 @@ def _with_split(graph: Graph, path: Path, settings: GraphDataSettings) -> Graph:
     return graph
 
 
+def graph_facts(graph: Graph, settings: GraphTrainingSettings) -> DataFacts:
+    """Return what a plan says of a graph with a split; one plan is enough for all seeds."""
+    split = graph.split
+    sizes = {"all": graph.nodes}
+    for part in ("train", "valid", "test"):
+        sizes[part] = 0 if split is None else len(getattr(split, part))
+    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+    edges, width, classes = graph.pairs.shape[1], graph.features.width, len(graph.classes)
+    return DataFacts(
+        facts=(
+            Fact("nodes", sizes, shown),
+            Fact("edges", edges, f"{edges:,}"),
+            Fact("features", width, f"{width:,} a node, {classes} classes"),
+        ),
+        batches=-(-sizes["train"] // (settings.batch_nodes or sizes["train"])),
+        trainings=settings.seeds,
+        unit="nodes",
+    )
+
+
 def graph_input(graph: Graph, settings: GraphDataSettings) -> GraphInput:
     """Return features and edges as tensors."""
     found = neighbourhoods(graph, undirected=settings.undirected)
@@ -85,14 +156,11 @@ def _read(settings: GraphDataSettings) -> tuple[Graph, Path]:
         graph = read_tables(Path(settings.edges), features=features, labels=Path(settings.labels))
         return graph, features
     if settings.graph is None:
-        raise SettingsError(
-            "There is no graph to learn from: give one with --set data.graph=FILE (npz or "
-            "GraphML), or data.edges, data.features and data.labels."
-        )
+        raise no_data("a graph")
     path = Path(settings.graph)
     if path.suffix.lower() == ".npz":
         return read_npz(path), path
-    if path.suffix.lower() in (".graphml", ".xml"):
+    if path.suffix.lower() in WHOLE:
         return read_graphml(path, label=settings.label_attribute), path
     raise DataError(
         f"cannot tell the kind of graph from the suffix {path.suffix!r}",

@@ -18,9 +18,10 @@ from regard.base.errors import RegardError, RunError
 from regard.base.files import whole_file
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.corpora.graph_files import read_npz
+from regard.models.build import build_for
 from regard.models.graph_classifier import GraphClassifier, NodeOutput, build_graph_classifier
 from regard.pictures.canvas import unknown_suffix, write_bytes
-from regard.runs.run import Run, TrainedRun
+from regard.runs.run import Run, TrainedRun, quoted
 from regard.tasks.node_classification.data import graph_input
 from regard.tasks.node_classification.settings import GraphRecipe
 from regard.training.checkpoint import load_weights
@@ -183,8 +184,9 @@ def load(folder: str | Path, *, seed: int | None = None) -> LoadedGraphClassifie
                 f"{path} is missing or damaged: continue the training with --resume."
             ) from error
     graph = read_npz(run.folder / GRAPH)
-    model = fresh_network(recipe, graph)
-    load_weights(model, Run(seed_folder(run, seed)).weights())
+    weights = Run(seed_folder(run, seed)).weights()
+    model = build_for(lambda: fresh_network(recipe, graph), weights)
+    load_weights(model, weights)
     model.eval()
     return LoadedGraphClassifier(
         model=model, graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
@@ -219,6 +221,10 @@ class TrainedNodeClassifier(TrainedRun):
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, and the accuracies, as plain values."""
         return {**super().to_dict(), **self.accuracy.to_dict()}
+
+    def next_commands(self) -> list[str]:
+        """Return what can be done with the run now."""
+        return [f"regard look {quoted(self.run.folder)} --node 0 --out node.png"]
 
     def lines(self) -> list[str]:
         """Return the test as a person reads it."""

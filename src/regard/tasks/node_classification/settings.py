@@ -59,6 +59,12 @@ class GraphTrainingSettings(Settings):
     checkpoint_every: int = Field(
         1_000, ge=1, description="write a checkpoint after this many updates"
     )
+    checkpoint_minutes: float = Field(
+        5.0, gt=0, description="write a checkpoint also after this many minutes without one"
+    )
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row without a finite gradient"
+    )
     batch_nodes: int | None = Field(
         None, ge=1, description="training nodes per batch, with sampled neighbours; none: all nodes"
     )

@@ -22,11 +22,12 @@ from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, evidence_of, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
+from regard.tasks.node_classification import data as task_data
 from regard.tasks.node_classification import model as loaded_model
-from regard.tasks.node_classification.data import given_graph, graph_input, node_batch, read_graph
+from regard.tasks.node_classification.data import graph_facts, graph_input, node_batch
 from regard.tasks.node_classification.report import write_report
 from regard.tasks.node_classification.settings import GraphRecipe
-from regard.training.checkpoint import CheckpointStore, load_weights, read_state
+from regard.training.checkpoint import CheckpointStore, load_weights
 from regard.training.loop import Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
 from regard.training.progress import MetricsLog, Observer, Observers, Progress, read_metrics
@@ -66,7 +67,7 @@ class LateStore(CheckpointStore):
     """
 
     def __init__(self, run: Path, *, stopping: EarlyStopping, evidence: Mapping[str, Any]):
-        super().__init__(run, keep=1, evidence=evidence)
+        super().__init__(run, evidence=evidence)
         self._stopping = stopping
         self._best: tuple[dict[str, torch.Tensor], Progress, dict[str, float]] | None = None
 
@@ -77,13 +78,20 @@ class LateStore(CheckpointStore):
         copies = {name: p.detach().clone() for name, p in model.named_parameters()}
         self._best = (copies, progress, dict(metrics))
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        progress: Progress,
+        *,
+        extra: bool = False,
+    ) -> None:
         """Write the best model, then a checkpoint that training can continue from."""
         if self._best is not None:
             copies, best_progress, metrics = self._best
             super().save_best(_Weights(copies), best_progress, metrics)
             self._best = None
-        super().save(model, optimizer, progress)
+        super().save(model, optimizer, progress, extra=extra)
 
 
 class _Weights(nn.Module):
@@ -106,7 +114,7 @@ def train_node_classifier(
     shown: Callable[[int], AbstractContextManager[Observer]] | None = None,
 ) -> loaded_model.TrainedNodeClassifier:
     """Train once a seed, each from its newest checkpoint; return the model validation chose."""
-    graph = graph or read_graph(recipe.data)
+    graph = graph or task_data.read_graph(recipe.data)
     _keep_graph(run, graph)
     tensors = graph_input(graph, recipe.data)
     settings = recipe.training
@@ -164,9 +172,7 @@ def _train_seed(
     )
     torch.manual_seed(seed)
     model = loaded_model.fresh_network(recipe, graph)
-    done = CheckpointStore(folder).folders()[-1:]
-    resumed = int(read_state(done[0])["progress"]["step"]) if done else 0
-    log = MetricsLog(folder / loaded_model.METRICS, resume_step=resumed)
+    log = MetricsLog(folder / loaded_model.METRICS, resume_step=CheckpointStore(folder).step)
     earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)
     objective = Objective(
@@ -180,6 +186,7 @@ def _train_seed(
             start=BatchPosition(epoch=epoch, batch=batch),
         ),
         validate=partial(validate_nodes, model, valid, stopping=stopping),
+        read=partial(graph_facts, graph, settings) if seed == settings.seed else None,
     )
     optimisation = Optimisation[NodeBatch](
         optimizer=torch.optim.Adam(model.parameters(), weight_decay=settings.l2, fused=True),
@@ -231,7 +238,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: Graph | str | Path | None = None,
+    data: task_data.GivenGraph | None = None,
     display: Display | None = None,
 ) -> loaded_model.TrainedNodeClassifier:
     """Train a node classifier over its seeds, test it and write its report."""
@@ -239,7 +246,7 @@ def train(
     settings = expect(recipe, GraphRecipe)
     if not resume:
         Run.require_free(out)
-    settings, graph = given_graph(settings, data)
+    settings, graph = task_data.given_graph(settings, data)
 
     def shown(seed: int) -> AbstractContextManager[Observer]:
         limits, name = limits_of(settings.training), f"{title}, seed {seed}"

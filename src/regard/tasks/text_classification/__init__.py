@@ -1,15 +1,18 @@
 """Text classification: a label for each text, from a pre-trained or a fresh network."""
 
-from regard.tasks import Task, part
+from regard.tasks import LazyFunction, Task
 from regard.tasks.text_classification.settings import TextClassificationRecipe
 
 TASK = Task(
     schema=TextClassificationRecipe,
-    train=part("regard.tasks.text_classification.training:train"),
-    load=part("regard.tasks.text_classification.model:load"),
-    build=part("regard.tasks.text_classification.model:build"),
-    report=part("regard.tasks.text_classification.report:write_report"),
+    train=LazyFunction("regard.tasks.text_classification.training:train"),
+    load=LazyFunction("regard.tasks.text_classification.model:load"),
+    build=LazyFunction("regard.tasks.text_classification.model:build"),
+    report=LazyFunction("regard.tasks.text_classification.report:write_report"),
     views={
-        "map": part("regard.tasks.text_classification.views:confusion_view"),
+        "map": LazyFunction("regard.tasks.text_classification.views:map_view"),
+        "heads": LazyFunction("regard.tasks.text_classification.views:heads_view"),
+        "word": LazyFunction("regard.tasks.text_classification.views:word_view"),
+        "arcs": LazyFunction("regard.tasks.text_classification.views:arcs_view"),
     },
 )

@@ -1,6 +1,6 @@
 """The labelled texts of a recipe: what is trained, validated and tested on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -8,26 +8,30 @@ from typing import Any
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
-from regard.corpora import labelled
+from regard.batching.order import BatchOrder
+from regard.batching.texts import LabelledIds
+from regard.corpora import labelled, sources
 from regard.runs.run import require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
+from regard.training.progress import DataFacts, Fact
 
-PARTS = ("train", "valid", "test")
+PARTS = sources.PARTS
 MEMORY = Path("data")
-# Texts with labels to train on, or such texts or the name of a file for each part.
-GivenTexts = Mapping[str, Any] | Iterable[Any]
+# A file, a folder, texts with labels to train on, or any of these for each part.
+GivenTexts = Mapping[str, Any] | Iterable[Any] | str | Path
 
 
 @dataclass(frozen=True)
 class LabelledSplits:
-    """The parts of labelled data, the labels, and what looks doubtful."""
+    """The parts of labelled data, the labels, what looks doubtful and what was held out."""
 
     train: list[labelled.LabelledText]
     valid: list[labelled.LabelledText]
     test: list[labelled.LabelledText]
     labels: list[str]
     warnings: list[str]
+    notes: tuple[str, ...] = ()
 
     def fingerprint(self) -> str:
         """Return a short digest, which tells one corpus from another."""
@@ -35,15 +39,49 @@ class LabelledSplits:
         return fingerprint(f"{one.label}\t{one.text}\n" for one in texts)
 
 
+def data_facts(
+    splits: LabelledSplits, train: Sequence[LabelledIds], order: BatchOrder, *, vocabulary: int
+) -> DataFacts:
+    """Return what a plan says of texts, labels and vocabulary."""
+    sizes = {part: len(getattr(splits, part)) for part in PARTS}
+    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+    tokens = sum(len(one.ids) for one in train) / len(train)
+    named = ", ".join(splits.labels[:6]) + (", ..." if len(splits.labels) > 6 else "")
+    return DataFacts(
+        facts=(
+            Fact("texts", sizes, f"{shown}; on average {tokens:.1f} tokens"),
+            Fact("labels", splits.labels, f"{len(splits.labels)}: {named}"),
+            Fact("vocabulary", vocabulary, f"{vocabulary:,} tokens"),
+        ),
+        batches=len(order.batches(0)),
+        unit="texts",
+    )
+
+
 def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     """Return the texts that the settings name."""
     require_files(settings.from_memory, what="labelled texts")
-    if settings.train is None:
-        raise SettingsError("There are no labelled texts to learn from: set data.train=FILE.")
-    paths = {part: Path(file) for part in PARTS if (file := getattr(settings, part)) is not None}
-    return _split(
-        {part: labelled.read_labelled(path) for part, path in paths.items()}, settings, paths
-    )
+    settings = located(settings)
+    paths = {part: Path(files[0]) for part in PARTS if (files := getattr(settings, part))}
+    texts = {
+        part: [
+            one
+            for file in getattr(settings, part)
+            for one in labelled.read_labelled(Path(file), columns=settings.columns)
+        ]
+        for part in paths
+    }
+    return _split(texts, settings, paths)
+
+
+def located(settings: LabelledSettings) -> LabelledSettings:
+    """Return the settings with the files of a folder in its place; refuse settings without data."""
+    if settings.from_memory:
+        return settings
+    if not settings.train:
+        raise sources.no_data("labelled texts")
+    named = {part: getattr(settings, part) for part in PARTS}
+    return settings.model_copy(update=sources.locate(named, records="labelled texts"))
 
 
 def _split(
@@ -60,14 +98,22 @@ def _split(
     for part in ("valid", "test"):
         if part in texts:
             labelled.require_labels(texts[part], labels, path=origin[part])
-    train, valid = texts["train"], texts.get("valid", [])
+    train, valid, test = texts["train"], texts.get("valid", []), texts.get("test", [])
+    held = {}
     if "valid" not in texts:
         train, valid = labelled.hold_out(train, share=settings.hold_out, seed=settings.seed)
+        held["valid"] = len(valid)
+    if "test" not in texts and settings.hold_out_test:
+        seed = settings.seed + 2
+        train, test = labelled.hold_out(train, share=settings.hold_out_test, seed=seed)
+        held["test"] = len(test)
+    total = len(texts["train"])
+    notes = [sources.held_out_note(total, "texts", held, seed=settings.seed)] if held else []
     if settings.share < 1:  # what is held out here is what is used
         train = labelled.hold_out(train, share=settings.share, seed=settings.seed + 1).valid
         labelled.labels_of(train, path=origin["train"])
     warnings = labelled.single_example_warnings(texts["train"])
-    return LabelledSplits(train, valid or train, texts.get("test", []), labels, warnings)
+    return LabelledSplits(train, valid or train, test, labels, warnings, tuple(notes))
 
 
 def given_texts(
@@ -75,24 +121,21 @@ def given_texts(
 ) -> tuple[TextClassificationRecipe, LabelledSplits]:
     """Return the texts that are given in Python as (text, label), or else those of the recipe."""
     if data is None:
-        return recipe, read_labelled_splits(recipe.data)
-    if not isinstance(data, Mapping):
-        data = {"train": data}
-    for part in data:
-        require_known(part, PARTS, what="part of the data")
-    files = {part: str(given) for part, given in data.items() if isinstance(given, str | Path)}
-    if files:
-        if len(files) != len(data):
-            raise SettingsError("The data has files and texts from memory: give one kind only.")
-        table = {**recipe.data.model_dump(), **files, "from_memory": False}
-        settings = validate(table, LabelledSettings, origin="data")
+        settings = located(recipe.data)
         return recipe.model_copy(update={"data": settings}), read_labelled_splits(settings)
-    texts = {part: _checked_texts(given, part) for part, given in data.items()}
-    if "train" not in texts:
+    parts = sources.as_parts(data)
+    for part in parts:
+        require_known(part, PARTS, what="part of the data")
+    if "train" not in parts:
         raise SettingsError('The data has no part "train" to learn from.')
-    settings = recipe.data.model_copy(
-        update={"from_memory": True, **dict.fromkeys(PARTS)},
-    )
+    none: dict[str, Any] = dict.fromkeys(PARTS, ())
+    files = sources.named_files(parts, what="texts")
+    if files is not None:
+        table = {**recipe.data.model_dump(), **none, **files, "from_memory": False}
+        settings = located(validate(table, LabelledSettings, origin="data"))
+        return recipe.model_copy(update={"data": settings}), read_labelled_splits(settings)
+    texts = {part: _checked_texts(given, part) for part, given in parts.items()}
+    settings = recipe.data.model_copy(update={**none, "from_memory": True})
     return recipe.model_copy(update={"data": settings}), _split(texts, settings)
 
 

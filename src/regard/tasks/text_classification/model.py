@@ -1,6 +1,7 @@
 """A trained text classifier, ready to use."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any
 
 import torch
 
-from regard.base.errors import RunError
+from regard.base.errors import RegardError, RunError
 from regard.batching.texts import LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
 from regard.models import text_classifier
+from regard.models.build import build_for
 from regard.models.language_model import build_language_model
-from regard.runs.run import Run, TrainedRun
+from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ClassificationScore, score_labels
 from regard.tasks.language_modelling.data import TOKENIZER
+from regard.tasks.language_modelling.model import HeadView
 from regard.tasks.text_classification.settings import TextClassificationRecipe
-from regard.text.tokenizers import RunningText, load_tokenizer
+from regard.text.tokenizers import RunningText, UnknownCount, load_tokenizer, unknown_parts
+from regard.text.words import CharacterTokenizer
 from regard.training.checkpoint import load_weights
 
 LABELS = "labels.json"
@@ -32,10 +36,42 @@ class Classified:
     label: str
     probability: float
     probabilities: dict[str, float]
+    unknown: tuple[str, ...] = ()
+    """What the vocabulary does not know of the text."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return dict(vars(self))
+        found = dict(vars(self))
+        unknown = found.pop("unknown")
+        return {**found, "unknown": list(unknown)} if unknown else found
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much each word of a text speaks for its label rather than for the next one.
+
+    `log_odds` is log p(label) / p(other), and the value of a word is by how much that falls when
+    the word is left out (Li et al. 2016, erasure).
+    """
+
+    text: str
+    label: str
+    probability: float
+    other: str
+    log_odds: float
+    words: tuple[str, ...]
+    values: tuple[float, ...]
+    unknown: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        rounded = [round(value, 6) for value in self.values]
+        return {
+            **vars(self),
+            "words": list(self.words),
+            "values": rounded,
+            "unknown": list(self.unknown),
+        }
 
 
 class LoadedTextClassifier:
@@ -66,9 +102,53 @@ class LoadedTextClassifier:
                 label=max(chances, key=lambda label: chances[label]),
                 probability=max(chances.values()),
                 probabilities=chances,
+                unknown=self._unknown(text),
             )
             for text, chances in zip(texts, self._probabilities(texts), strict=True)
         ]
+
+    def explain(self, text: str) -> Evidence:
+        """Return which words decided: what the text would be taken for without each of them."""
+        words = text.split()
+        if not words:
+            raise RegardError("There is nothing to classify: the text is empty.")
+        without = [" ".join(words[:place] + words[place + 1 :]) for place in range(len(words))]
+        found, *others = self.classify([text, *without])
+        label, other, *_ = sorted(found.probabilities, key=lambda name: -found.probabilities[name])
+
+        def log_odds(one: Classified) -> float:
+            smallest = torch.finfo(torch.float32).tiny
+            chances = (max(one.probabilities[name], smallest) for name in (label, other))
+            return math.log(next(chances)) - math.log(next(chances))
+
+        whole = log_odds(found)
+        return Evidence(
+            text=text,
+            label=label,
+            probability=found.probability,
+            other=other,
+            log_odds=whole,
+            words=tuple(words),
+            values=tuple(whole - log_odds(each) for each in others),
+            unknown=found.unknown,
+        )
+
+    def unknown_count(self) -> UnknownCount:
+        """Return an empty count of what the vocabulary does not know."""
+        by_character = isinstance(self.text.tokenizer, CharacterTokenizer)
+        return UnknownCount("character" if by_character else "word", "texts")
+
+    def _unknown(self, text: str) -> tuple[str, ...]:
+        return unknown_parts(self.text.tokenizer, text, self.text.encode(text))
+
+    @torch.no_grad()
+    def heads(self, text: str) -> HeadView:
+        """Return what every head of every layer looks at, at each token of a text."""
+        backbone: Any = self.model.backbone
+        if not hasattr(backbone, "look"):
+            raise RegardError("This model has no attention heads; only a Transformer has them.")
+        ids = self.ids(text)
+        return HeadView(tuple(self.text.pieces(ids)), backbone.look(torch.tensor([ids]))[:, 0])
 
     def score(self, texts: Sequence[LabelledText]) -> ClassificationScore:
         """Return how many of these texts get their label."""
@@ -117,8 +197,11 @@ def load(folder: str | Path) -> LoadedTextClassifier:
         labels = [str(label) for label in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):
         raise RunError(f"{path} is missing or damaged: train again.") from None
-    model = build_text_classifier(recipe, vocab=text.size, labels=len(labels))
-    load_weights(model, run.weights())
+    weights = run.weights()
+    model = build_for(
+        lambda: build_text_classifier(recipe, vocab=text.size, labels=len(labels)), weights
+    )
+    load_weights(model, weights)
     text_classifier.merge_adapters(model)
     model.requires_grad_(False).eval()
     return LoadedTextClassifier(model=model, text=text, labels=labels, recipe=recipe)
@@ -162,6 +245,11 @@ class TrainedTextClassifier(TrainedRun):
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, and the score, as plain values."""
         return {**super().to_dict(), **self.score.to_dict()}
+
+    def next_commands(self) -> list[str]:
+        """Return what can be done with the run now."""
+        run = quoted(self.run.folder)
+        return [f'regard classify {run} "..."', f'regard look {run} "..."']
 
     def lines(self) -> list[str]:
         """Return the score as a person reads it."""

@@ -7,19 +7,29 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from regard.settings.models import CausalTransformerSettings, LanguageModelSettings
-from regard.settings.recipe import Recipe, Settings
+from regard.settings.language_models import LanguageModelSettings
+from regard.settings.models import CausalTransformerSettings
+from regard.settings.recipe import Names, Recipe, Settings
 from regard.tasks.language_modelling.settings import LanguageTokenizerSettings
 
 
 class LabelledSettings(Settings):
-    """Where the labelled texts come from: lines of label and text, TSV (.tsv) or JSON (.jsonl)."""
+    """Where the labelled texts come from: lines of label and text, tables, or a folder."""
 
-    train: str | None = Field(None, description="file to train on")
-    valid: str | None = Field(None, description="file to validate on; none: a part of train")
-    test: str | None = Field(None, description="file to test on; none: the validation texts")
+    train: Names = Field((), description="what to train on: one file or shards, or a folder")
+    valid: Names = Field((), description="what to validate on; none: held out of train")
+    test: Names = Field((), description="what to test on; none: held out of train")
+    columns: Names = Field(
+        (), description="columns of text and label in a table, by name, or by number from 1"
+    )
     hold_out: float = Field(
         0.1, gt=0, lt=1, description="share of each class held out where valid is not given"
+    )
+    hold_out_test: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="share of each class held out where test is not given; 0: test on valid",
     )
     share: float = Field(1.0, gt=0, le=1, description="share of each class of train to use")
     seed: int = Field(1, ge=0, description="seed of what is held out and used")
@@ -54,6 +64,12 @@ class FineTuningSettings(Settings):
     clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     validate_every: int | None = Field(
         None, ge=1, description="validate after this many updates; none: after each epoch"
+    )
+    checkpoint_minutes: float = Field(
+        5.0, gt=0, description="write a checkpoint also after this many minutes without one"
+    )
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row without a finite gradient"
     )
     keep: int = Field(1, ge=1, description="number of newest checkpoints to keep")
     patience: int | None = Field(

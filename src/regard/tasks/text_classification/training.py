@@ -70,9 +70,7 @@ def train_text_classifier(
     )
     train, valid = (_encoded(loaded, part) for part in (splits.train, splits.valid))
     order = BatchOrder(
-        [(len(one.ids), 1) for one in train],
-        token_budget=settings.tokens,
-        seed=settings.seed,
+        [(len(one.ids), 1) for one in train], token_budget=settings.tokens, seed=settings.seed
     )
     store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
     objective = Objective(
@@ -83,6 +81,7 @@ def train_text_classifier(
             start=BatchPosition(epoch, batch),
         ),
         validate=partial(_validate, model, valid),
+        read=partial(task_data.data_facts, splits, train, order, vocabulary=text.size),
     )
     optimisation = Optimisation[LabelledBatch](
         optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
@@ -118,6 +117,8 @@ def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
         patience=settings.patience,
         validate_every=every,
         checkpoint_every=every,
+        checkpoint_minutes=settings.checkpoint_minutes,
+        max_skipped=settings.max_skipped,
     )
 
 
@@ -234,8 +235,8 @@ def train(
     if not resume:
         Run.require_free(out)
     settings, splits = task_data.given_texts(settings, data)
-    for warning in splits.warnings:
-        display.note(warning)
+    for note in (*splits.notes, *splits.warnings):
+        display.note(note)
     return train_one(settings, out, splits=splits, title=title, resume=resume, display=display)
 
 

@@ -1,21 +1,23 @@
 """Translation: any text-to-text model, recurrent or Transformer."""
 
-from regard.tasks import Task, part
+from regard.tasks import LazyFunction, Task
 from regard.tasks.translation.settings import TranslationRecipe
 
 TASK = Task(
     schema=TranslationRecipe,
-    train=part("regard.tasks.translation.training:train"),
-    load=part("regard.tasks.translation.model:load"),
-    build=part("regard.tasks.translation.model:build"),
-    report=part("regard.tasks.translation.report:write_report"),
+    train=LazyFunction("regard.tasks.translation.training:train"),
+    load=LazyFunction("regard.tasks.translation.model:load"),
+    build=LazyFunction("regard.tasks.translation.model:build"),
+    report=LazyFunction("regard.tasks.translation.report:write_report"),
     views={
-        "map": part("regard.tasks.translation.views:sentence_view"),
-        "heads": part("regard.tasks.translation.views:heads_view"),
-        "word": part("regard.tasks.translation.views:word_view"),
-        "arcs": part("regard.tasks.translation.views:arcs_view"),
+        "map": LazyFunction("regard.tasks.translation.views:sentence_view"),
+        "heads": LazyFunction("regard.tasks.translation.views:heads_view"),
+        "word": LazyFunction("regard.tasks.translation.views:word_view"),
+        "arcs": LazyFunction("regard.tasks.translation.views:arcs_view"),
     },
+    auto=LazyFunction("regard.tasks.translation.auto:auto"),
     takes_model=True,
-    trace=part("regard.tasks.translation.trace:trace_translator"),
-    untrained=part("regard.tasks.translation.trace:untrained"),
+    trace=LazyFunction("regard.tasks.translation.trace:trace_translator"),
+    untrained=LazyFunction("regard.tasks.translation.trace:untrained"),
+    store=LazyFunction("regard.tasks.translation.exchange:store"),
 )

@@ -58,7 +58,9 @@ class ConstraintEncoder:
     """Turns words into constraints on the tokens of one target vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer):
-        self.tokenizer = tokenizer
+        self.opening: tuple[int, ...] = getattr(tokenizer, "opening", ())
+        """What every output begins with: the language tag of an imported model."""
+        self.tokenizer: Tokenizer = getattr(tokenizer, "plain", tokenizer)
         self._automata: dict[tuple[str, tuple[str, ...]], TokenAutomaton] = {}
 
     def encode(
@@ -79,7 +81,7 @@ class ConstraintEncoder:
                 room -= len(ids)
         needs_automaton = bool(opening or wanted.forbidden or required)
         return Constraints(
-            prefix=prefix,
+            prefix=(*self.opening, *prefix),
             required=tuple(dict.fromkeys(required)),
             automaton=self._automaton(opening, wanted.forbidden) if needs_automaton else None,
         )

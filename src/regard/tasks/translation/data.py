@@ -1,26 +1,32 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from math import isqrt
 from pathlib import Path
-from typing import Any
+from statistics import fmean as mean
+from typing import Any, Union
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
-from regard.corpora.parallel import SentencePair, read_pairs
+from regard.batching.batch import Example
+from regard.batching.order import BatchOrder
+from regard.corpora import sources
+from regard.corpora.parallel import SentencePair, hold_out, read_pairs
+from regard.corpora.sources import LeftOut
 from regard.runs.run import Run, require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.translation import settings as schema
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
+from regard.training.progress import DataFacts, Fact
 
-PARTS = ("train", "valid", "test")
-# Pairs to train on, or such pairs or names of files for each part.
-GivenData = Mapping[str, Iterable[Any]] | Iterable[Any]
+PARTS = sources.PARTS
+BUILT_IN = "the built-in sentences"
+# A file, a folder, pairs to train on, or any of these for each part.
+GivenData = Union["Splits", Mapping[str, Any], Iterable[Any], str, Path]
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class Splits:
     train: list[SentencePair]
     valid: list[SentencePair]
     test: list[SentencePair]
+    notes: tuple[str, ...] = ()
+    """What was held out and what was left out, in sentences."""
+    left_out: LeftOut = field(default_factory=LeftOut)
+    """How many lines could not be used, and why."""
 
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
@@ -42,25 +52,51 @@ def read_splits(settings: schema.DataSettings) -> Splits:
     require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return grammar_splits(settings.grammar)
-    train = _read(settings.train, max_words=settings.max_words)
-    test = _read(settings.test, max_words=settings.max_words) if settings.test else []
-    if settings.valid:
-        return Splits(train, _read(settings.valid, max_words=settings.max_words), test)
-    return Splits(*_held_out(train, settings, origin=settings.train[0]), test)
+    settings = located(settings)
+    left_out = LeftOut(refuse=not settings.skip_bad)
+    parts = {part: _read(settings, part, left_out) for part in PARTS if getattr(settings, part)}
+    return _split(parts, settings, left_out, origin=settings.train[0])
 
 
-def _held_out(
-    pairs: list[SentencePair], settings: schema.DataSettings, *, origin: str
-) -> tuple[list[SentencePair], list[SentencePair]]:
-    """Return the pairs to train on, and the last ones to validate on."""
-    if len(pairs) < 10:
+def located(settings: schema.DataSettings) -> schema.DataSettings:
+    """Return the settings with the files of a folder in its place; refuse settings without data."""
+    if settings.built_in or settings.from_memory:
+        return settings
+    if not settings.train:
+        raise sources.no_data("pairs", built_in=BUILT_IN)
+    named = {part: getattr(settings, part) for part in PARTS}
+    return settings.model_copy(update=sources.locate(named, records="pairs", pair=settings.pair))
+
+
+def _split(
+    parts: Mapping[str, list[SentencePair]],
+    settings: schema.DataSettings,
+    left_out: LeftOut,
+    *,
+    origin: str,
+) -> Splits:
+    """Return the parts; what is missing is held out of the pairs to train on."""
+    train, total = parts["train"], len(parts["train"])
+    most = max(1, total // 10)
+    sizes = {"valid": min(settings.hold_out, most), "test": min(settings.hold_out_test, most)}
+    missing = {part: size for part, size in sizes.items() if part not in parts and size}
+    if missing and total < 10:
         raise DataError(
-            f"{len(pairs)} pairs are too few to hold some out for validation",
+            f"{total} pairs are too few to hold some out for validation and test",
             path=origin,
-            remedy="Give data.valid=[source,target], or more pairs.",
+            remedy="Give --valid and --test, or more pairs.",
         )
-    held = min(settings.hold_out, max(1, len(pairs) // 10))
-    return pairs[:-held], pairs[-held:]
+    train, *held = hold_out(train, sizes=list(missing.values()), seed=settings.seed)
+    found = {**parts, **dict(zip(missing, held, strict=True))}
+    counts = {part: len(found[part]) for part in missing}
+    notes = [sources.held_out_note(total, "pairs", counts, seed=settings.seed)] if missing else []
+    return Splits(
+        train,
+        found["valid"],
+        found.get("test", []),
+        (*notes, *left_out.lines()),
+        left_out,
+    )
 
 
 def given_splits(
@@ -68,45 +104,30 @@ def given_splits(
 ) -> tuple[schema.TranslationRecipe, Splits]:
     """Return the pairs that are given in Python, or else those of the recipe.
 
-    Names of files become settings of the recipe. Pairs from memory are in no file, which the
-    recipe of the run records, so that nobody looks for them later.
+    Names of files and folders become settings of the recipe. Pairs from memory are in no file,
+    which the recipe of the run records, so that nobody looks for them later.
     """
+    if isinstance(data, Splits):
+        return recipe, data
     if data is None:
-        return recipe, read_splits(recipe.data)
-    if not isinstance(data, Mapping):
-        data = {"train": data}
-    data = {part: (it,) if isinstance(it, str | Path) else it for part, it in data.items()}
-    for part in data:
+        settings = located(recipe.data)
+        return recipe.model_copy(update={"data": settings}), read_splits(settings)
+    parts = sources.as_parts(data)
+    for part in parts:
         require_known(part, PARTS, what="part of the data")
-    if "train" not in data:
+    if "train" not in parts:
         raise SettingsError('The data has no part "train" to learn from.')
-    files = {part: tuple(map(str, given)) for part, given in data.items() if _are_files(given)}
-    if len(files) == len(data):
-        table = {**recipe.data.model_dump(), **files, "from_memory": False}
-        settings = validate(table, schema.DataSettings, origin="data")
-        recipe = recipe.model_copy(update={"data": settings})
-        return recipe, read_splits(settings)
-    if files:
-        raise SettingsError(
-            f"The data has files ({', '.join(files)}) and pairs from memory: give one kind only."
-        )
+    files = sources.named_files(parts, what="pairs")
+    none: dict[str, Any] = {**dict.fromkeys(PARTS, ()), "built_in": False}
+    if files is not None:
+        table = {**recipe.data.model_dump(), **none, **files, "from_memory": False}
+        settings = located(validate(table, schema.DataSettings, origin="data"))
+        return recipe.model_copy(update={"data": settings}), read_splits(settings)
     longest = recipe.data.max_words
-    pairs = {part: _checked_pairs(given, part, longest) for part, given in data.items()}
-    settings = recipe.data.model_copy(
-        update={"from_memory": True, "train": (), "valid": (), "test": ()}
-    )
+    pairs = {part: _checked_pairs(given, part, longest) for part, given in parts.items()}
+    settings = recipe.data.model_copy(update={**none, "from_memory": True})
     recipe = recipe.model_copy(update={"data": settings})
-    if "valid" in pairs:
-        return recipe, Splits(pairs["train"], pairs["valid"], pairs.get("test", []))
-    train, valid = _held_out(pairs["train"], settings, origin="data")
-    return recipe, Splits(train, valid, pairs.get("test", []))
-
-
-def _are_files(given: Any) -> bool:
-    """Return whether these are names of files, rather than pairs."""
-    if not isinstance(given, Sequence) or not given:
-        return False
-    return all(isinstance(one, str | Path) for one in given)
+    return recipe, _split(pairs, settings, LeftOut(), origin="data")
 
 
 def _checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
@@ -136,12 +157,23 @@ def _is_text(value: Any) -> bool:
 
 def read_valid(settings: schema.DataSettings) -> list[SentencePair]:
     """Return the validation pairs alone, without reading the others where that is possible."""
+    return _read_part(settings, "valid")
+
+
+def read_test(settings: schema.DataSettings) -> list[SentencePair]:
+    """Return the test pairs alone, without reading the others where that is possible."""
+    return _read_part(settings, "test")
+
+
+def _read_part(settings: schema.DataSettings, part: str) -> list[SentencePair]:
     require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
-        return _generated(settings.grammar, "valid")
-    if settings.valid:
-        return _read(settings.valid, max_words=settings.max_words)
-    return read_splits(settings).valid
+        return _generated(settings.grammar, part)
+    settings = located(settings)
+    if getattr(settings, part):
+        return _read(settings, part, LeftOut(refuse=not settings.skip_bad))
+    found: list[SentencePair] = getattr(read_splits(settings), part)
+    return found
 
 
 def grammar_splits(settings: schema.GrammarSettings) -> Splits:
@@ -161,12 +193,84 @@ def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePai
         min_words=settings.min_words,
         max_words=settings.max_words,
         words=settings.words,
+        style=settings.style,
         seed=settings.seed,
     )
 
 
-def _read(files: Sequence[str], *, max_words: int) -> list[SentencePair]:
-    return read_pairs([Path(file) for file in files], max_words=max_words)
+def _read(settings: schema.DataSettings, part: str, left_out: LeftOut) -> list[SentencePair]:
+    return read_pairs(
+        [Path(file) for file in getattr(settings, part)],
+        columns=settings.columns,
+        pair=settings.pair,
+        max_words=settings.max_words,
+        left_out=left_out,
+    )
+
+
+def data_facts(
+    recipe: schema.TranslationRecipe,
+    splits: Splits,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    examples: Sequence[Example],
+    order: BatchOrder,
+) -> DataFacts:
+    """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
+    sizes = {part: len(getattr(splits, part)) for part in PARTS}
+    words = [mean(len(text.split()) for text in side) for side in _sides(splits.train)]
+    tokens = [mean(side) - 1 for side in zip(*(one.lengths for one in examples), strict=True)]
+    lengths = {"source_words": words[0], "target_words": words[1]}
+    lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
+    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+    facts = [
+        Fact("pairs", sizes, shown),
+        Fact(
+            "lengths",
+            {name: round(value, 2) for name, value in lengths.items()},
+            f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
+            f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
+        ),
+        *_left_out(splits, tokenizers, recipe.batches.max_length, len(examples)),
+        _vocabulary(recipe.tokenizer, tokenizers),
+    ]
+    return DataFacts(facts=tuple(facts), batches=len(order.batches(0)))
+
+
+def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
+    return [pair.source for pair in pairs], [pair.target for pair in pairs]
+
+
+def _left_out(
+    splits: Splits, tokenizers: tuple[Tokenizer, Tokenizer], longest: int, kept: int
+) -> list[Fact]:
+    """Return how many pairs could not be used or are too long to train on, with an example."""
+    found = [
+        {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
+        for reason, count in splits.left_out.counts.most_common()
+    ]
+    if count := len(splits.train) - kept:
+        source, target = tokenizers
+        example = next(
+            pair.source
+            for pair in splits.train
+            if max(len(source.encode(pair.source)), len(target.encode(pair.target))) >= longest
+        )
+        why = f"more than {longest} tokens (batches.max_length)"
+        found.append({"pairs": count, "reason": why, "example": f"{example[:40]!r} ..."})
+    shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
+    return [Fact("left_out", found, shown)] if found else []
+
+
+def _vocabulary(
+    settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> Fact:
+    names = {"sentencepiece": "subwords", "word": "words", "character": "characters"}
+    kind, sizes = names[settings.kind], [tokenizer.size for tokenizer in tokenizers]
+    shown = f"{sizes[0]:,} {kind} for both sides"
+    if not settings.shared:
+        shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"
+    value = {"kind": settings.kind, "source": sizes[0], "target": sizes[1]}
+    return Fact("vocabulary", value | {"shared": settings.shared}, shown)
 
 
 LEAST, MOST = 1_000, 32_000
@@ -234,78 +338,11 @@ def _learn(settings: schema.TokenizerSettings, texts: Sequence[str], *, pairs: i
     size = settings.size
     if size is None and settings.kind == "sentencepiece":
         size = supported_size(pairs=pairs, characters=len(set(chain.from_iterable(texts))))
-    return train_tokenizer(texts, kind=settings.kind, size=size, min_count=settings.min_count)
-
-
-NAMES = {"train": ("train",), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
-
-
-def languages_of(pair: str) -> tuple[str, str]:
-    """Return source and target of a pair, as "en-de"."""
-    languages = pair.split("-")
-    if len(languages) != 2 or not all(languages) or languages[0] == languages[1]:
-        raise SettingsError(f"--pair {pair!r} is not of the form source-target, as en-de.")
-    return languages[0], languages[1]
-
-
-def find_corpus(
-    folder: Path, pair: str, *, needs_test: bool = True
-) -> dict[str, tuple[Path, Path]]:
-    """Return the two files of each part; validation may be missing, and the test if not needed.
-
-    A name may go on after its part (`test_2016.en`) and end in .gz.
-    """
-    if not folder.is_dir():
-        raise DataError(
-            "there is no such folder", path=folder, remedy="Give a folder that holds a corpus."
-        )
-    source, target = languages_of(pair)
-    found = {}
-    for part, names in NAMES.items():
-        files = _only(_candidates(folder, names, source, target), folder, part, names, source)
-        if files is not None:
-            found[part] = files
-        elif part == "train" or (part == "test" and needs_test):
-            raise DataError(
-                f"there are no {part}*.{source} and {part}*.{target} of the same name",
-                path=folder,
-                remedy="Both languages are needed, one sentence a line, plain or .gz. Another "
-                "language pair is named with --pair.",
-            )
-    return found
-
-
-def _candidates(
-    folder: Path, names: tuple[str, ...], source: str, target: str
-) -> list[tuple[Path, Path]]:
-    """Return all source files of a part that have a target file next to them."""
-    pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz)?")
-    pairs = []
-    for file in sorted(folder.iterdir()):
-        if pattern.fullmatch(file.name):
-            stem = file.name.removesuffix(".gz").removesuffix(source)
-            others = [folder / f"{stem}{target}{ending}" for ending in ("", ".gz")]
-            pairs += [(file, other) for other in others if other.is_file()][:1]
-    return pairs
-
-
-def _only(
-    candidates: list[tuple[Path, Path]],
-    folder: Path,
-    part: str,
-    names: tuple[str, ...],
-    source: str,
-) -> tuple[Path, Path] | None:
-    """Return the one that is meant: the shortest name if there are several, else the only one."""
-    plain = [f"{name}.{source}{ending}" for name in names for ending in ("", ".gz")]
-    exact = [files for files in candidates if files[0].name in plain]
-    chosen = exact or candidates
-    if len(chosen) > 1:
-        listed = ", ".join(files[0].name for files in chosen)
-        raise DataError(
-            f"several files may be the {part} part ({listed})",
-            path=folder,
-            remedy=f"Keep one of them there, or name it {part}.{source}."
-            + (" A test set can also be given with --test." if part == "test" else ""),
-        )
-    return chosen[0] if chosen else None
+    return train_tokenizer(
+        texts,
+        kind=settings.kind,
+        size=size,
+        min_count=settings.min_count,
+        normalise=settings.normalise,
+        mark_capitals=settings.mark_capitals,
+    )

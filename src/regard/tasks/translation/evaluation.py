@@ -1,7 +1,8 @@
 """Evaluation on a test set: BLEU, chrF, BLEU by length, and alignment error rate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,10 +13,20 @@ from regard.batching.batch import encode_pairs, padded, sorted_batches
 from regard.corpora.parallel import SentencePair
 from regard.engines.engine import PASS_TOKENS, attention_over
 from regard.models.inspection import parameter_count
+from regard.pictures.terminal import terminal_heat_map
 from regard.runs.report import minutes
-from regard.runs.run import TrainedRun
+from regard.runs.run import FEWEST_WORDS, MOST_WORDS, TrainedRun, quoted
 from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
-from regard.scoring.bleu import Band, bleu_by_length, corpus_bleu, corpus_chrf
+from regard.scoring.bleu import (
+    Band,
+    Interval,
+    bleu_by_length,
+    bleu_interval,
+    chrf_interval,
+    corpus_bleu,
+    corpus_chrf,
+    sentence_chrf,
+)
 from regard.scoring.measures import Score
 from regard.tasks.attention import AttentionMap
 from regard.tasks.translation.model import LoadedTranslator
@@ -123,6 +134,10 @@ def _ids(
     return [example.source for example in examples], [example.target for example in examples]
 
 
+SHOWN_LINES = 3  # of the best translations, and of the worst
+LONGEST_LINE = 200  # characters
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The scores of a test, with its translations."""
@@ -133,6 +148,68 @@ class Evaluation:
     alignment: Score | None
     pairs: list[SentencePair]
     translations: list[Translation]
+    beam: int = 5
+    part: str = "test"
+    """What was translated: "test", or "validation" where there is no test part."""
+
+    @cached_property
+    def intervals(self) -> tuple[Interval, Interval]:
+        """The 95 % confidence intervals of BLEU and chrF, by the bootstrap."""
+        outputs = [translation.text for translation in self.translations]
+        references = [pair.target for pair in self.pairs]
+        return bleu_interval(outputs, references), chrf_interval(outputs, references)
+
+    @cached_property
+    def sentence_scores(self) -> list[float]:
+        """The chrF of each translation."""
+        return [
+            sentence_chrf(translation.text, pair.target)
+            for translation, pair in zip(self.translations, self.pairs, strict=True)
+        ]
+
+    def best(self, count: int) -> list[int]:
+        """Return the places of the best translations; of equally good ones the longest."""
+        scores = self.sentence_scores
+        lengths = [len(pair.source) for pair in self.pairs]
+        order = sorted(range(len(scores)), key=lambda row: (-scores[row], -lengths[row]))
+        return order[:count]
+
+    def worst(self, count: int) -> list[int]:
+        """Return the places of the worst translations, the worst first."""
+        scores = self.sentence_scores
+        return sorted(range(len(scores)), key=lambda row: scores[row])[:count]
+
+    @property
+    def search(self) -> str:
+        """How the translations were found."""
+        return "greedy search" if self.beam == 1 else f"beam search, beam {self.beam}"
+
+    def lines(self) -> list[str]:
+        """Return the scores, and some of the best and worst translations."""
+        bleu, chrf = self.intervals
+        count = f"{len(self.pairs):,} {self.part} sentences"
+        found = [
+            f"BLEU {self.bleu.value:.1f} [{bleu.low:.1f}, {bleu.high:.1f}]   "
+            f"chrF {self.chrf.value:.1f} [{chrf.low:.1f}, {chrf.high:.1f}]   "
+            f"({count}, {self.search}; 95 % intervals)"
+        ]
+        # Of few sentences, none is shown twice.
+        shown = min(SHOWN_LINES, len(self.pairs) // 2)
+        for name, rows in (("Best", self.best(shown)), ("Worst", self.worst(shown))):
+            if rows:
+                found += ["", f"{name} translations (chrF)"]
+            for row in rows:
+                pair, output = self.pairs[row], self.translations[row].text
+                found += [
+                    f"{self.sentence_scores[row]:>6.1f}  {shortened(pair.source)}",
+                    f"{'model':>6}  {shortened(output)}",
+                    *(
+                        []
+                        if output == pair.target
+                        else [f"{'wanted':>6}  {shortened(pair.target)}"]
+                    ),
+                ]
+        return found
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the scores, and BLEU by the length of the sentence."""
@@ -152,7 +229,13 @@ class Evaluation:
             "chrf": self.chrf.to_dict(),
             "by_length": [band.to_dict() for band in self.bands],
             "alignment_error_rate": self.alignment.to_dict() if self.alignment else None,
+            "search": {"beam": self.beam},
         }
+
+
+def shortened(text: str) -> str:
+    """Return a text, or the beginning of one that is too long for a few lines."""
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} …"
 
 
 def evaluate(
@@ -162,13 +245,20 @@ def evaluate(
     beam: int | None = None,
     bands: Sequence[tuple[int, int]] | None = None,
     tokenize: str = "13a",
+    watch: Callable[[int, float], None] | None = None,
 ) -> Evaluation:
     """Translate the sources, compare with the targets, and align the references.
 
-    `tokenize` is BLEU's tokenizer: "none" where the texts are tokenised already.
+    `tokenize` is BLEU's tokenizer: "none" where the texts are tokenised already. `watch` is told
+    how many sentences are translated, and what share of all.
     """
     sources, references = [p.source for p in pairs], [p.target for p in pairs]
-    translations = model.translate(sources, beam=beam, attention=False)
+    found: dict[int, Translation] = {}
+    for index, translation in model.stream(sources, beam=beam, attention=False):
+        found[index] = translation
+        if watch is not None:
+            watch(len(found), len(found) / len(sources))
+    translations = [found[index] for index in range(len(sources))]
     outputs = [translation.text for translation in translations]
     return Evaluation(
         bleu=corpus_bleu(outputs, references, tokenize=tokenize),
@@ -177,6 +267,7 @@ def evaluate(
         alignment=_alignment(model, pairs),
         pairs=list(pairs),
         translations=translations,
+        beam=beam or model.recipe.decoding.beam,
     )
 
 
@@ -202,9 +293,41 @@ class TrainedTranslator(TrainedRun):
 
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, the size, the time and the scores, as plain values."""
+        found = self.evaluation
         return {
             **super().to_dict(),
             "parameters": parameter_count(self.model.model),
             "minutes": self.minutes,
-            "test": self.evaluation.to_dict() if self.evaluation else None,
+            "test": found.to_dict() if found and found.part == "test" else None,
+            **({"validation": found.to_dict()} if found and found.part != "test" else {}),
         }
+
+    def lines(self) -> list[str]:
+        """Return the scores and some translations."""
+        return [*(self.evaluation.lines() if self.evaluation else []), "", *super().lines()]
+
+    def drawn(self, width: int) -> Any:
+        """Return what the model attends to in a good translation, None if there is none to show."""
+        found = self.evaluation
+        if found is None or not self.model.attends:
+            return None
+        for row in found.best(len(found.pairs)):
+            source = found.pairs[row].source
+            if not FEWEST_WORDS <= len(source.split()) <= MOST_WORDS:
+                continue
+            translation = self.model.translate(source, beam=found.beam)
+            if translation.attention is not None and translation.text.strip():
+                seen = translation.by_word()
+                return terminal_heat_map(
+                    seen.weights, source=seen.source, target=seen.target, console_width=width
+                )
+        return None
+
+    def next_commands(self) -> list[str]:
+        """Return what can be done with the run now."""
+        run = quoted(self.run.folder)
+        sources = [pair.source for pair in self.evaluation.pairs] if self.evaluation else ["..."]
+        source = min(sources, key=lambda text: abs(len(text.split()) - MOST_WORDS // 2))
+        look = f'regard look {run} "{source}"' if self.model.attends else None
+        shown = [f"regard translate {run} --input FILE --output FILE", look, f"regard serve {run}"]
+        return [command for command in shown if command is not None]

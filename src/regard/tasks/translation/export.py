@@ -1,4 +1,4 @@
-"""Export of a run to CTranslate2 or Argos Translate, and the shortlist that is learned for it."""
+"""Export of a run for other programs, and the shortlist that is learned for CTranslate2."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,19 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.base.errors import RegardError, SettingsError
+from regard.base.errors import RegardError, RunError, SettingsError
+from regard.base.files import require_free
 from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import encode_pairs
-from regard.compute.processes import available_cores
+from regard.compute.device import available_cores
 from regard.corpora.parallel import SentencePair
 from regard.engines.choice import PlannedSearch
 from regard.engines.ctranslate2_engine import Threads
 from regard.engines.preparation import converted, converted_engine, engine_folder, fingerprint
+from regard.engines.torch_engine import TorchEngine
 from regard.exchange import ctranslate2
 from regard.exchange.argos import require_packable, write_argos
-from regard.scoring.bleu import corpus_bleu
+from regard.exchange.formats import ModelParts
+from regard.exchange.hugging_face import bart, marian, t5, trained
+from regard.exchange.onnx.files import require_onnx, write_onnx
+from regard.scoring.bootstrap import BleuChange, bleu_change
+from regard.settings.models import TransformerSettings
 from regard.tasks.translation.data import read_splits, read_valid
 from regard.tasks.translation.model import LoadedTranslator, load
+from regard.text.imported import ImportedTokenizer
 from regard.text.lexical_table import learn_lexical_table
 from regard.text.sentencepiece import SentencePieceTokenizer
 
@@ -86,8 +93,12 @@ class Exported:
     """What was written, and the change in BLEU by quantisation; None if it was not measured."""
 
     path: Path
-    bleu: float | None = None
-    bleu_change: float | None = None
+    change: BleuChange | None = None
+
+    @property
+    def bleu_change(self) -> float | None:
+        """The change in BLEU."""
+        return None if self.change is None else round(self.change.difference, 3)
 
 
 def export_ctranslate2(
@@ -97,9 +108,11 @@ def export_ctranslate2(
     quantization: ctranslate2.Quantization | None = None,
     shortlist: bool = False,
     report: Report | None = None,
+    force: bool = False,
 ) -> Exported:
     """Write a run for plain CTranslate2, by default into the folder of the run's engines.
 
+    An `output` that exists is replaced only with `force`, and only if it is an earlier export.
     A quantised model is compared with the float32 one on validation sentences, if they can be
     read, and the change in BLEU is recorded in `export.json`. `shortlist` adds a table of the
     likely target tokens of each source token, learned from the training pairs.
@@ -107,6 +120,8 @@ def export_ctranslate2(
     translator = load(run)
     settings = ctranslate2.require_exportable(translator.recipe.model)
     folder = output or engine_folder(run, quantization)
+    if output is not None:
+        require_free(output, force=force)
     ctranslate2.require_replaceable(folder)
     lines = learn_shortlist(translator, report=report) if shortlist else None
     record: dict[str, Any] = {"fingerprint": fingerprint(translator)}
@@ -135,8 +150,14 @@ def export_argos(
     target: str,
     output: Path | None = None,
     quantization: ctranslate2.Quantization | None = None,
+    force: bool = False,
 ) -> Exported:
-    """Write a run as a package that Argos Translate installs; the languages are codes as "en"."""
+    """Write a run as a package that Argos Translate installs; the languages are codes as "en".
+
+    An `output` that exists is replaced only with `force`.
+    """
+    if output is not None:
+        require_free(output, force=force)
     translator = load(run)
     settings = ctranslate2.require_exportable(translator.recipe.model)
     require_packable(translator.source_tokenizer, translator.target_tokenizer)
@@ -154,6 +175,92 @@ def export_argos(
     return Exported(path)
 
 
+def export_onnx(
+    run: Path,
+    *,
+    output: Path | None = None,
+    int8: bool = False,
+    weights: bool = False,
+    report: Report | None = None,
+    force: bool = False,
+) -> Exported:
+    """Write a run for onnxruntime; by default into the folder `onnx` of the run.
+
+    An `output` that exists is replaced only with `force`, and only if it is an earlier export.
+    `weights` adds the attention weights of every head to the outputs. What 8 bits cost is measured
+    on validation sentences, as far as they can be read.
+    """
+    translator = load(run)
+    settings = require_onnx(translator.recipe.model)
+    folder = output or run / ("onnx-int8" if int8 else "onnx")
+    if output is not None:
+        require_free(output, force=force)
+    ctranslate2.require_replaceable(folder)
+    try:
+        write_onnx(
+            folder,
+            model=translator.model,
+            settings=settings,
+            source_tokenizer=translator.source_tokenizer,
+            target_tokenizer=translator.target_tokenizer,
+            int8=int8,
+            weights=weights,
+            record={"fingerprint": fingerprint(translator)},
+        )
+    except OSError as error:
+        raise SettingsError(f"Cannot write {folder}: {error.strerror}.") from error
+    pairs = _validation(translator, report) if int8 else []
+    if not pairs:
+        return Exported(folder)
+    sources = [pair.source for pair in pairs]
+    exact = [one.text for one in translator.translate(sources, attention=False)]
+    translator.engine = onnx_engine(folder)
+    found = [one.text for one in translator.translate(sources, attention=False)]
+    return _recorded(folder, bleu_change(found, exact, [pair.target for pair in pairs]), pairs)
+
+
+def export_hugging_face(run: Path, output: Path | None = None, *, force: bool = False) -> Path:
+    """Write a translator for `transformers`; by default into the folder `hugging-face` of the run.
+
+    An imported model goes back to its own architecture; one that was trained here becomes a
+    MarianMT (post-norm) or a Pegasus (pre-norm).
+    """
+    translator = load(run)
+    parts = ModelParts(
+        model=translator.model,
+        settings=translator.recipe.model,
+        tokenizers={
+            "source": translator.source_tokenizer,
+            "target": translator.target_tokenizer,
+        },
+    )
+    folder = output or run / "hugging-face"
+    if output is not None:
+        require_free(output, force=force)
+        if force and output.exists() and not (output / "config.json").is_file():
+            raise RunError(f"{output} holds no earlier export; choose another with --output.")
+    writer_of(parts)(parts, folder)
+    return folder
+
+
+def writer_of(parts: ModelParts) -> Callable[[ModelParts, Path], None]:
+    """Return what writes a translator: the architecture that it was imported from, or ours."""
+    settings = parts.settings
+    if not isinstance(parts.tokenizers["target"], ImportedTokenizer):
+        return trained.write_trained
+    if isinstance(settings, TransformerSettings) and bart.kind_of(settings) is not None:
+        return bart.write
+    return t5.write if t5.fits(settings) else marian.write
+
+
+def onnx_engine(folder: Path) -> TorchEngine:
+    """Return an engine whose searches are ours and whose steps onnxruntime computes."""
+    from regard.exchange.onnx.session import OnnxTranslator
+
+    model: Any = OnnxTranslator(folder)
+    return TorchEngine(model)
+
+
 def _measured(
     translator: LoadedTranslator, folder: Path, *, shortlist: bool, report: Report | None
 ) -> Exported:
@@ -161,17 +268,24 @@ def _measured(
     pairs = _validation(translator, report)
     if not pairs:
         return Exported(folder)
-    found = _bleu(translator, folder, pairs, compute_type="default", shortlist=shortlist)
+    found = _outputs(translator, folder, pairs, compute_type="default", shortlist=shortlist)
     with converted(translator, run=None) as plain:
-        exact = _bleu(translator, plain, pairs, compute_type="float32", shortlist=False)
+        exact = _outputs(translator, plain, pairs, compute_type="float32", shortlist=False)
+    return _recorded(folder, bleu_change(found, exact, [pair.target for pair in pairs]), pairs)
+
+
+def _recorded(folder: Path, change: BleuChange, pairs: list[SentencePair]) -> Exported:
+    """Add what the export costs to its record."""
     figures = {
-        "bleu_change": round(found - exact, 3),
-        "bleu": round(found, 3),
-        "bleu_float32": round(exact, 3),
+        "bleu_change": round(change.difference, 3),
+        "bleu_change_low": round(change.interval.low, 3),
+        "bleu_change_high": round(change.interval.high, 3),
+        "bleu": round(change.bleu, 3),
+        "bleu_float32": round(change.baseline, 3),
         "sentences": len(pairs),
     }
     ctranslate2.write_export_record(folder, {**ctranslate2.read_export_record(folder), **figures})
-    return Exported(folder, bleu=figures["bleu"], bleu_change=figures["bleu_change"])
+    return Exported(folder, change)
 
 
 def _validation(translator: LoadedTranslator, report: Report | None) -> list[SentencePair]:
@@ -187,15 +301,15 @@ def _validation(translator: LoadedTranslator, report: Report | None) -> list[Sen
         return []
 
 
-def _bleu(
+def _outputs(
     translator: LoadedTranslator,
     folder: Path,
     pairs: list[SentencePair],
     *,
     compute_type: str,
     shortlist: bool,
-) -> float:
-    """Return the BLEU of an export."""
+) -> list[str]:
+    """Return what an export writes."""
     translator.engine = converted_engine(
         translator,
         folder,
@@ -204,4 +318,4 @@ def _bleu(
         shortlist=shortlist,
     )
     found = translator.translate([pair.source for pair in pairs], attention=False)
-    return corpus_bleu([one.text for one in found], [pair.target for pair in pairs]).value
+    return [one.text for one in found]

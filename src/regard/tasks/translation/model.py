@@ -13,13 +13,12 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
-from regard.batching.batch import Example, sorted_batches
-from regard.compute.processes import prefetch
+from regard.batching.batch import Example, prefetch, sorted_batches
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.search import LengthPenalty
 from regard.engines.engine import Engine
 from regard.engines.torch_engine import TorchEngine
-from regard.models.build import build_translator
+from regard.models.build import build_for, build_translator
 from regard.models.translator import Translator
 from regard.runs.run import Run
 from regard.settings.decoding import DecodingSettings
@@ -29,9 +28,11 @@ from regard.tasks.attention import END_MARK, AttentionMap
 from regard.tasks.translation import results as outcomes
 from regard.tasks.translation.constraints import ConstraintEncoder, TextConstraints, verbatim_words
 from regard.tasks.translation.settings import TranslationRecipe
+from regard.text.tokenizers import UnknownCount, unknown_parts
 from regard.training.checkpoint import load_weights
 
-MOST_PIECES = 5_000
+# A sentence of 5,000 tokens took 229 seconds and 4.6 GB; both grow with the square.
+MOST_PIECES = 2_000
 # Builds a translator for a source and a target vocabulary of these sizes.
 BuildTranslator: TypeAlias = Callable[[int, int], Translator[Any]]
 
@@ -45,7 +46,7 @@ class SentenceTooLongError(RegardError):
         super().__init__(f"Sentence {index + 1} {self.problem}: split it, one sentence a line.")
 
 
-class Sentence(NamedTuple):
+class SourceSentence(NamedTuple):
     """A source sentence on its way through a search."""
 
     text: str
@@ -74,6 +75,11 @@ class LoadedTranslator:
     @cached_property
     def _constraints(self) -> ConstraintEncoder:
         return ConstraintEncoder(self.target_tokenizer)
+
+    def unknown_count(self) -> UnknownCount:
+        """Return an empty count of what the source vocabulary does not know."""
+        by_character = self.recipe.tokenizer.kind == "character"
+        return UnknownCount("character" if by_character else "word")
 
     @property
     def attends(self) -> bool:
@@ -121,7 +127,8 @@ class LoadedTranslator:
         def search(rows: list[int]) -> list[tuple[int, outcomes.Translation]]:
             filled = [row for row in rows if encoded[row]]
             sentences = [
-                Sentence(texts[row], encoded[row], asked[row] if asked else None) for row in filled
+                SourceSentence(texts[row], encoded[row], asked[row] if asked else None)
+                for row in filled
             ]
             try:
                 found = self._search(
@@ -162,6 +169,10 @@ class LoadedTranslator:
                 log_probability=float(values.sum()),
                 pieces=(*self.target_tokenizer.pieces(example.target), END_MARK),
                 log_probabilities=tuple(values.tolist()),
+                unknown=(
+                    *unknown_parts(self.source_tokenizer, source, example.source),
+                    *unknown_parts(self.target_tokenizer, target, example.target),
+                ),
             )
             for source, target, example, values in zip(
                 sources, targets, examples, found, strict=True
@@ -197,10 +208,12 @@ class LoadedTranslator:
         return settings
 
     def all_constraints(
-        self, sentences: Sequence[Sentence], settings: DecodingSettings
+        self, sentences: Sequence[SourceSentence], settings: DecodingSettings
     ) -> list[Constraints] | None:
         """Return what is asked of each sentence; None if nothing is asked of any."""
-        if not settings.copy_verbatim and not any(sentence.constraints for sentence in sentences):
+        asked = any(sentence.constraints for sentence in sentences)
+        opening = getattr(self.target_tokenizer, "opening", ())  # of an imported model
+        if not (settings.copy_verbatim or asked or opening):
             return None
         found = [
             self._constraints.encode(
@@ -223,7 +236,7 @@ class LoadedTranslator:
 
     def _search(
         self,
-        sentences: Sequence[Sentence],
+        sentences: Sequence[SourceSentence],
         settings: DecodingSettings,
         *,
         n_best: int,
@@ -250,7 +263,7 @@ class LoadedTranslator:
             translations.append(replace(best, alternatives=tuple(others)) if others else best)
         return translations
 
-    def _room(self, sentence: Sentence, settings: DecodingSettings) -> int:
+    def _room(self, sentence: SourceSentence, settings: DecodingSettings) -> int:
         """Return the most tokens of an output, without end mark."""
         room = int((len(sentence.ids) + 1) * settings.max_ratio) + settings.max_extra - 1
         longest = self.model.longest_target
@@ -258,7 +271,7 @@ class LoadedTranslator:
         return room if longest is None else min(room, longest - 1)
 
     def _one(
-        self, sentence: Sentence, hypothesis: Hypothesis, settings: DecodingSettings
+        self, sentence: SourceSentence, hypothesis: Hypothesis, settings: DecodingSettings
     ) -> outcomes.Translation:
         weights = hypothesis.attention
         attention = None
@@ -276,6 +289,7 @@ class LoadedTranslator:
             score=hypothesis.score,
             log_probability=hypothesis.log_probability,
             attention=attention,
+            unknown=unknown_parts(self.source_tokenizer, sentence.text, sentence.ids),
         )
 
 
@@ -305,8 +319,11 @@ def load(folder: str | Path, *, model: BuildTranslator | None = None) -> LoadedT
             "that built it, regard.load(folder, model=...)."
         )
     source, target = run.tokenizers()
-    network = fresh_network(recipe, source.size, target.size, model=model)
-    load_weights(network, run.weights())
+    weights = run.weights()
+    network = build_for(
+        lambda: fresh_network(recipe, source.size, target.size, model=model), weights
+    )
+    load_weights(network, weights)
     network.eval()
     for parameter in network.parameters():
         parameter.requires_grad_(False)

@@ -125,7 +125,8 @@ def matrices_of(model: Translator[Any]) -> list[Matrix]:
     queries, keys and values, which are three.
     """
     parts = {
-        module.projection.weight: 3
+        # As many as keys have rows in; grouped queries are several of that size.
+        module.projection.weight: module.heads // module.groups + 2
         for module in model.modules()
         if isinstance(module, MultiHeadAttention)
     }

@@ -8,7 +8,7 @@ from regard.models.inspection import parameter_count
 from regard.pictures import report
 from regard.pictures.curves import length_curves_svg
 from regard.runs.report import learning_section, making_section
-from regard.scoring.bleu import sentence_chrf
+from regard.scoring.bleu import Interval
 from regard.tasks.translation.evaluation import Evaluation, TrainedTranslator
 from regard.training.progress import read_metrics
 
@@ -40,15 +40,24 @@ def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[report.Section]
 def _scores(
     runs: Mapping[str, TrainedTranslator], tested: Mapping[str, Evaluation]
 ) -> Iterator[report.Section]:
-    yield report.Heading("Scores on the test set")
+    first = next(iter(tested.values()))
+    yield report.Heading(f"Scores on the {first.part} set")
+    if first.part != "test":
+        yield report.Paragraph(
+            "There is no test part, so these are the sentences by which the best model was chosen: "
+            "the scores are a little too high. Name a test part with data.test to know better."
+        )
     yield report.Table(
-        "Beam search; BLEU and chrF from 0 to 100, higher is better",
-        ["model", "BLEU", "chrF", "alignment error %", "parameters", "minutes of training"],
+        "BLEU and chrF from 0 to 100 with 95 % intervals, higher is better; "
+        f"{len(first.pairs):,} sentences, {first.search}",
+        ["model", "BLEU", "", "chrF", "", "alignment error %", "parameters", "minutes of training"],
         [
             [
                 name,
                 each.bleu.value,
+                _interval(each.intervals[0]),
                 each.chrf.value,
+                _interval(each.intervals[1]),
                 each.alignment.value if each.alignment else None,
                 parameter_count(runs[name].model.model),
                 runs[name].minutes,
@@ -56,12 +65,15 @@ def _scores(
             for name, each in tested.items()
         ],
     )
-    first = next(iter(tested.values()))
     yield report.Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
     yield report.Picture(
         "BLEU by the length of the source sentence",
         length_curves_svg({name: each.bands for name, each in tested.items()}),
     )
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.low:.1f} to {found.high:.1f}"
 
 
 def _attention(
@@ -90,18 +102,15 @@ def _translations(
 ) -> Iterator[report.Section]:
     """Yield the sentences that the last model does best and worst, as all models translate them."""
     last = list(tested.values())[-1]
-    scores = [
-        sentence_chrf(translation.text, pair.target)
-        for translation, pair in zip(last.translations, last.pairs, strict=True)
-    ]
-    order = sorted(range(len(scores)), key=lambda row: -scores[row])
-    # Among equally good ones the longest say most.
-    best = sorted(order[: max(SHOWN_SAMPLES, sum(s >= scores[order[0]] for s in scores))])
-    best.sort(key=lambda row: -len(last.pairs[row].source))
-    yield report.Heading("Best translations")
-    yield from _samples(runs, tested, best[:SHOWN_SAMPLES], scores)
-    yield report.Heading("Worst translations")
-    yield from _samples(runs, tested, order[::-1][:SHOWN_SAMPLES], scores)
+    yield report.Heading(f"Best translations{_of(last)}")
+    yield from _samples(runs, tested, last.best(SHOWN_SAMPLES), last.sentence_scores)
+    yield report.Heading(f"Worst translations{_of(last)}")
+    yield from _samples(runs, tested, last.worst(SHOWN_SAMPLES), last.sentence_scores)
+
+
+def _of(evaluation: Evaluation) -> str:
+    """Return which sentences were translated, where it is not the test set."""
+    return "" if evaluation.part == "test" else f" of the {evaluation.part} set"
 
 
 def _samples(

@@ -16,6 +16,7 @@ from regard.decoding.sampling import Utility, expected_utilities
 from regard.models.translator import Translator
 from regard.scoring.bleu import sentence_bleu, sentence_chrf
 from regard.tasks.attention import AttentionMap
+from regard.text.vocabulary import composed
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Translation:
     log_probability: float
     attention: AttentionMap | None
     alternatives: tuple[Translation, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Words of the source that the vocabulary does not know; characters where those are tokens."""
 
     def by_word(self) -> AttentionMap:
         """Return the attention between whole words, without the end marks."""
@@ -40,7 +43,10 @@ class Translation:
         from regard.pictures.svg import notebook_lines
 
         others = [(f"{other.score:.3f}", other.text) for other in self.alternatives]
-        lines = notebook_lines(("source", self.source), (f"{self.score:.3f}", self.text), *others)
+        unknown = [("unknown", ", ".join(self.unknown))] if self.unknown else []
+        lines = notebook_lines(
+            ("source", self.source), (f"{self.score:.3f}", self.text), *others, *unknown
+        )
         drawn = self.attention is not None and self.source.split() and self.text.split()
         return lines + (self.by_word()._repr_html_() if drawn else "")
 
@@ -51,6 +57,7 @@ class Translation:
             "text": self.text,
             "score": self.score,
             "log_probability": self.log_probability,
+            **({"unknown": list(self.unknown)} if self.unknown else {}),
             **({"attention": self.attention.to_dict()} if self.attention else {}),
             **(
                 {"alternatives": [other.to_dict() for other in self.alternatives]}
@@ -84,8 +91,9 @@ def _most_attended(place: int, source: str, attention: AttentionMap) -> str:
     if not len(weights):
         return ""
     best = int(weights.argmax())
-    if len(weights) == len(source):
-        return source[best]
+    for spelled in (source, composed(source)):
+        if len(weights) == len(spelled):
+            return spelled[best]
     words = source.split()
     word = attention.source_words[best]
     return words[word] if 0 <= word < len(words) else ""
@@ -118,6 +126,8 @@ class ScoredPair:
     pieces: tuple[str, ...]
     """The tokens of the target and the end mark."""
     log_probabilities: tuple[float, ...]
+    unknown: tuple[str, ...] = ()
+    """Words of either side that its vocabulary does not know."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -128,6 +138,7 @@ class ScoredPair:
             "log_probability": self.log_probability,
             "pieces": list(self.pieces),
             "log_probabilities": list(self.log_probabilities),
+            **({"unknown": list(self.unknown)} if self.unknown else {}),
         }
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import Recipe, Settings
+from regard.settings.recipe import Names, Recipe, Settings
 
 
 class GrammarSettings(Settings):
-    """The built-in corpus, generated on the fly; used where no files are given."""
+    """The built-in corpus, generated on the fly; setting any of these keys asks for it."""
 
     pair: str = Field("en-de", description='language pair: "en-de" or "en-fr"')
     size: int = Field(20_000, ge=1, description="number of training pairs")
@@ -22,6 +22,11 @@ class GrammarSettings(Settings):
     min_words: int = Field(3, ge=3, description="fewest words of a sentence")
     max_words: int = Field(60, ge=3, description="most words of a sentence")
     words: Literal["full", "small"] = Field("full", description="size of the vocabulary")
+    style: Literal["plain", "written", "mixed"] = Field(
+        "plain",
+        description="plain: small letters and no full stop; written: with capital and full stop; "
+        "mixed: some sentences so, some so",
+    )
     seed: int = Field(1, ge=0, description="seed of the generated sentences")
 
     @model_validator(mode="after")
@@ -34,43 +39,64 @@ class GrammarSettings(Settings):
 
 
 class DataSettings(Settings):
-    """Where the pairs come from: [source file, target file], or one TSV, TMX, PO, XLIFF, JSONL."""
+    """Where the pairs come from: files with both languages, two line files, or a folder."""
 
-    train: tuple[str, ...] = Field((), description="files to train on; none: the built-in grammar")
-    valid: tuple[str, ...] = Field((), description="files to validate on; none: the end of train")
-    test: tuple[str, ...] = Field((), description="files to test on; none: no test")
-    grammar: GrammarSettings = Field(
-        GrammarSettings(),  # type: ignore[call-arg]
-        description="the built-in corpus, used where train is not given",
+    asks_for_built_in: ClassVar[str] = "grammar"
+    """The key that asks for the built-in data when it is set."""
+
+    train: Names = Field(
+        (), description="what to train on: one file or shards, [source, target], or a folder"
+    )
+    valid: Names = Field((), description="what to validate on; none: held out of train")
+    test: Names = Field((), description="what to test on; none: held out of train")
+    pair: str | None = Field(
+        None, description='languages from and to, as "en-de": endings of files, names of columns'
+    )
+    columns: Names = Field(
+        (), description="columns of source and target in a table, by name, or by number from 1"
     )
     hold_out: int = Field(
         500, ge=1, description="pairs held out of train where valid is not given, at most a tenth"
     )
-    max_words: int = Field(1_000, ge=1, description="refuse files with longer sentences")
+    hold_out_test: int = Field(
+        500,
+        ge=0,
+        description="pairs held out of train where test is not given, at most a tenth; 0: no test",
+    )
+    seed: int = Field(1, ge=0, description="seed of what is held out")
+    skip_bad: bool = Field(
+        False, description="leave out empty, incomplete and overlong lines instead of refusing them"
+    )
+    max_words: int = Field(1_000, ge=1, description="refuse longer sentences")
+    built_in: bool = Field(False, description="use the built-in corpus of data.grammar")
+    grammar: GrammarSettings = Field(
+        GrammarSettings(),  # type: ignore[call-arg]
+        description="the built-in corpus, used with built_in or where one of its keys is set",
+    )
     from_memory: bool = Field(False, description="the pairs were given in Python, not in files")
 
-    @property
-    def built_in(self) -> bool:
-        """Whether the pairs are those of the built-in grammar."""
-        return not self.train and not self.from_memory
+    @model_validator(mode="before")
+    @classmethod
+    def _asked(cls, table: Any) -> Any:
+        """Take a key of the grammar as a request for it, unless there are other data."""
+        if isinstance(table, Mapping) and table.get("grammar") and "built_in" not in table:
+            return {**table, "built_in": not (table.get("train") or table.get("from_memory"))}
+        return table
 
     @model_validator(mode="after")
-    def _one_or_two(self) -> DataSettings:
-        for name in ("train", "valid", "test"):
-            files = getattr(self, name)
-            if len(files) > 2:
-                raise ValueError(
-                    f"{name} takes [source file, target file] or one file of pairs (TSV, TMX, PO, "
-                    f"XLIFF or JSONL), not {len(files)} files"
-                )
+    def _one_origin(self) -> DataSettings:
+        if self.built_in and (self.train or self.from_memory):
+            raise ValueError("built_in and train exclude each other; choose one")
         return self
 
 
 class TokenizerSettings(Settings):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "sentencepiece"] = Field(
-        "sentencepiece", description="what a token is: a character, a word or a subword"
+    kind: Literal["character", "word", "sentencepiece", "imported"] = Field(
+        "sentencepiece",
+        description='what a token is: a character, a word or a subword; "imported" is another '
+        "program's own",
     )
     shared: bool = Field(False, description="use one vocabulary for both languages")
     size: int | None = Field(
@@ -80,6 +106,12 @@ class TokenizerSettings(Settings):
         "60 sqrt(pairs) subwords (1,000 to 32,000) plus one for each character",
     )
     min_count: int = Field(1, ge=1, description="rarer words become unknown (kind word)")
+    normalise: Literal["nfc", "none"] = Field(
+        "nfc", description="spell every letter in Unicode's composed form; none: text as it is"
+    )
+    mark_capitals: bool = Field(
+        False, description='read "Cats" as a mark and "cats", which share a token (kind word)'
+    )
 
 
 class BatchSettings(Settings):
@@ -152,6 +184,12 @@ class TrainingSettings(Settings):
     )
     checkpoint_every: int = Field(
         500, ge=1, description="write a checkpoint after this many updates"
+    )
+    checkpoint_minutes: float = Field(
+        5.0, gt=0, description="write a checkpoint also after this many minutes without one"
+    )
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row without a finite gradient"
     )
     keep: int = Field(2, ge=1, description="number of newest checkpoints to keep")
     select: Literal["loss", "bleu"] = Field(

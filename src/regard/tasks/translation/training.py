@@ -17,7 +17,8 @@ from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
-from regard.engines.preparation import prepare_patience
+from regard.engines.preparation import MOST_UNFINISHED, prepare_patience, unfinished_share
+from regard.engines.torch_engine import TorchEngine
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
@@ -30,7 +31,8 @@ from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fr
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
-from regard.training.checkpoint import CheckpointAverage, MovingAverage, read_tensors
+from regard.training.averages import CheckpointAverage, MovingAverage
+from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
 from regard.training.losses import LossSum
 from regard.training.progress import Completion, Observer, Observers
@@ -39,6 +41,7 @@ from regard.transformer.layers import recompute_layers
 
 VALIDATION_TOKENS = 4_096
 LEAST_BLEU = 1.0
+TESTED_VALIDATION = 1_000  # sentences that stand in for a test part
 
 
 def train_translator(
@@ -65,6 +68,7 @@ def train_translator(
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
     translator = _fresh_translator(recipe, run, *tokenizers, model=model)
     network = translator.model
+    order = _order(recipe, train)
     completion = Completion()
     validation = partial(
         validate,
@@ -76,10 +80,11 @@ def train_translator(
     objective = Objective(
         loss_sum=_loss(network, settings),
         batches_from=_batches(
-            recipe, train, _resegmenter(recipe, translator, splits.train, train), completion
+            recipe, order, train, _resegmenter(recipe, translator, splits.train, train), completion
         ),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
+        read=partial(task_data.data_facts, recipe, splits, tokenizers, train, order),
     )
     keep = max(settings.keep, settings.average)
     store = run_folders.open_store(run, keep=keep, fingerprint=splits.fingerprint())
@@ -144,12 +149,20 @@ def _optimisation(
     )
 
 
-def tested(trained: TrainedTranslator, pairs: Sequence[SentencePair]) -> TrainedTranslator:
+def tested(
+    trained: TrainedTranslator,
+    pairs: Sequence[SentencePair],
+    *,
+    part: str = "test",
+    beam: int | None = None,
+    watch: Callable[[int, float], None] | None = None,
+) -> TrainedTranslator:
     """Return the training with what a test on these pairs found, which its run records."""
     if not pairs:
         return trained
-    evaluation = evaluate(trained.model, pairs)
-    write_json(trained.run.folder / "test.json", evaluation.to_dict())
+    evaluation = replace(evaluate(trained.model, pairs, beam=beam, watch=watch), part=part)
+    if part == "test":
+        write_json(trained.run.folder / "test.json", evaluation.to_dict())
     return replace(trained, evaluation=evaluation)
 
 
@@ -209,18 +222,22 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     )
 
 
-def _batches(
-    recipe: TranslationRecipe,
-    examples: Sequence[Example],
-    redraw: Resegmenter | None,
-    completion: Completion,
-) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
-    order = BatchOrder(
+def _order(recipe: TranslationRecipe, examples: Sequence[Example]) -> BatchOrder:
+    return BatchOrder(
         [example.lengths for example in examples],
         token_budget=recipe.batches.tokens,
         seed=recipe.training.seed,
         short_first=recipe.batches.short_first,
     )
+
+
+def _batches(
+    recipe: TranslationRecipe,
+    order: BatchOrder,
+    examples: Sequence[Example],
+    redraw: Resegmenter | None,
+    completion: Completion,
+) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
     return lambda epoch, batch: iterate(
         order,
         examples,
@@ -261,11 +278,15 @@ def _resegmenter(
     )
 
 
-def prepare_for_inference(trained: TrainedTranslator, splits: task_data.Splits) -> None:
-    """Keep what translating and serving will want to know."""
+def prepare_for_inference(
+    trained: TrainedTranslator,
+    splits: task_data.Splits,
+    *,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Measure and keep what the fast engine needs to know of a model."""
     run = trained.run.folder
-    prepare_patience(trained.model, run, [pair.source for pair in splits.valid])
-    run_folders.keep_examples(run, (pair.source for pair in splits.test or splits.valid))
+    prepare_patience(trained.model, run, [pair.source for pair in splits.valid], say=say)
 
 
 def train(
@@ -287,6 +308,8 @@ def train(
         settings, splits = task_data.given_splits(settings, data)
     if model is not None:
         settings = settings.model_copy(update={"own_model": True})
+    for note in splits.notes:
+        display.note(note)
     for warning in _warnings(settings, splits):
         display.note(f"Warning: {warning}")
     with run_folders.training_run(out, settings, resume=resume) as run:
@@ -307,8 +330,10 @@ def train_many(
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         pairs = f"{len(splits.train):,} sentence pairs"
         display.note(f"\n{number}/{len(recipes)} {recipe.title}: {pairs}")
-        run = run_folders.finish_or_start(folder / name, recipe)
-        trained[name] = _trained(recipe, run, splits, title=name, display=display)
+        place = folder / name
+        there = (place / run_folders.RECIPE).exists()
+        with run_folders.training_run(place, recipe, resume=there) as run:
+            trained[name] = _trained(recipe, run, splits, title=name, display=display)
     return trained
 
 
@@ -322,11 +347,31 @@ def _trained(
     model: BuildTranslator | None = None,
 ) -> TrainedTranslator:
     """Train, test and report."""
+    with display.waiting("Learning the tokenizers ..."):
+        task_data.run_tokenizers(run, recipe, splits.train)
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
         trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
-    with display.waiting("Testing ..."):
-        prepare_for_inference(trained, splits)
-        trained = tested(trained, splits.test)
+    part = "test" if splits.test else "validation"
+    pairs = splits.test or splits.valid[:TESTED_VALIDATION]
+    with display.waiting("Trying the model ..."):
+        unfinished = unfinished_share(
+            TorchEngine(trained.model.model),
+            [ids for pair in pairs if (ids := trained.model.source_tokenizer.encode(pair.source))],
+            recipe.decoding,
+        )
+    beam = 1 if unfinished > MOST_UNFINISHED else None
+    if beam is not None:
+        display.note(
+            f"{unfinished:.0%} of some outputs end only at their length limit: the model has "
+            "hardly learned. It is tested by greedy search and not prepared for the fast engine."
+        )
+    with display.translating("Testing") as watcher:
+        trained = tested(trained, pairs, part=part, beam=beam, watch=watcher.moved)
+    run_folders.keep_examples(run.folder, (pair.source for pair in pairs))
+    if beam is None:
+        with display.waiting("Preparing the fast engine ..."):
+            prepare_for_inference(trained, splits, say=display.note)
+    with display.waiting("Writing the report ..."):
         write_report(trained, trained.report, title=recipe.title or title)
     return trained
 

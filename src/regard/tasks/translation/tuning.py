@@ -6,16 +6,21 @@ always a little better on the sentences that it was chosen on, and may be worse 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from regard.base.errors import SettingsError
-from regard.corpora.parallel import SentencePair
+from regard.corpora.parallel import SentencePair, read_pairs
+from regard.engines.choice import PlannedSearch, choose_engine
 from regard.engines.engine import Engine
+from regard.engines.preparation import prepare_patience
+from regard.runs.run import Run
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap
 from regard.scoring.measures import Score
 from regard.settings.decoding import DecodingSettings
-from regard.tasks.translation.model import LoadedTranslator
+from regard.tasks.translation.data import read_valid
+from regard.tasks.translation.model import LoadedTranslator, load
 
 LENGTH_PENALTIES = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 SIGNIFICANCE = 0.01  # low, since it is the best of several penalties that is tested
@@ -35,6 +40,12 @@ class TriedPenalty:
         words, wanted = (self.score.detail[f"{x}_length"] for x in ("system", "reference"))
         return float(words / wanted)
 
+    def __str__(self) -> str:
+        return (
+            f"length penalty {self.length_penalty:<4g} BLEU {self.score.value:6.2f}   "
+            f"length {self.length_ratio:6.1%}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return {
@@ -51,6 +62,14 @@ class ChosenPenalty:
     chosen: TriedPenalty
     best: TriedPenalty
     p_value: float | None
+    present: TriedPenalty
+    """What the run had."""
+    tried: tuple[TriedPenalty, ...]
+
+    @property
+    def gain(self) -> float:
+        """How much more BLEU the best one has than the run's own."""
+        return self.best.score.value - self.present.score.value
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -58,7 +77,57 @@ class ChosenPenalty:
             "chosen": self.chosen.to_dict(),
             "best": self.best.to_dict(),
             "p_value": self.p_value,
+            "tried": [one.to_dict() for one in self.tried],
         }
+
+    def __str__(self) -> str:
+        lines = [str(one) for one in self.tried]
+        sure = "no sure gain" if self.chosen is self.present else f"p = {self.p_value:.3f}"
+        return "\n".join([*lines, f"chosen: {self.chosen.length_penalty:g} ({sure})"])
+
+
+def tune(
+    run: str | Path,
+    *,
+    pairs: Sequence[SentencePair] | None = None,
+    files: tuple[str | Path, str | Path] | None = None,
+    penalties: Sequence[float] = LENGTH_PENALTIES,
+    tokenize: str = "13a",
+    keep: bool = True,
+    watch: Callable[[TriedPenalty], None] = lambda tried: None,
+) -> ChosenPenalty:
+    """Find the length penalty with the best BLEU, and keep it in the run if the gain is sure.
+
+    The sentences are those that the training validated on, or `pairs`, or those of two files. Do
+    not give the sentences of your test: its result would be too good. `watch` hears of each
+    penalty when it has been tried.
+    """
+    folder = Path(run)
+    model = load(folder)
+    if pairs is None and files is not None:
+        pairs = read_pairs([Path(file) for file in files])
+    elif pairs is None:
+        pairs = read_valid(model.recipe.data)
+    sources = [pair.source for pair in pairs]
+    prepare_patience(model, folder, sources)
+    tried = []
+    for one in try_length_penalties(
+        model,
+        pairs,
+        penalties=penalties,
+        tokenize=tokenize,
+        engine_for=lambda settings: choose_engine(model, PlannedSearch(settings), folder=folder),
+    ):
+        tried.append(one)
+        watch(one)
+    present = model.recipe.decoding.length_penalty
+    found = choose_penalty(tried, pairs, present=present, tokenize=tokenize)
+    if keep and found.chosen is not found.present:
+        decoding = model.decoding(length_penalty=found.chosen.length_penalty)
+        model.recipe = model.recipe.model_copy(update={"decoding": decoding})
+        Run.open(folder).rewrite(model.recipe)
+        prepare_patience(model, folder, sources)
+    return found
 
 
 def try_length_penalties(
@@ -105,7 +174,7 @@ def choose_penalty(
     own = next(one for one in tried if one.length_penalty == present)
     best = max(tried, key=lambda one: (one.score.value, one is own))
     if best is own:
-        return ChosenPenalty(own, own, None)
+        return ChosenPenalty(own, own, None, present=own, tried=tuple(tried))
     compared = paired_bootstrap(
         {"present": own.texts, "best": best.texts},
         [pair.target for pair in pairs],
@@ -114,4 +183,5 @@ def choose_penalty(
     )
     p_value = compared["best"].p_value
     significant = p_value is not None and p_value < SIGNIFICANCE
-    return ChosenPenalty(best if significant else own, best, p_value)
+    chosen = best if significant else own
+    return ChosenPenalty(chosen, best, p_value, present=own, tried=tuple(tried))

@@ -1,5 +1,6 @@
 """What every head of a translator looks at."""
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from regard.settings.recipe import require_known
 from regard.tasks import LookRequest, View
 from regard.tasks import attention as attention_views
 from regard.tasks.translation.model import LoadedTranslator, load
+from regard.tasks.translation.results import Translation
 
 BEGIN_MARK = SPECIALS[2]
 
@@ -46,7 +48,9 @@ def translator_heads(
     require_known(part, PARTS, what="part")
     if not text.strip():
         raise RegardError("There is nothing to translate: the text is empty.")
-    said = model.translate(text, attention=False).text
+    translation = model.translate(text, attention=False)
+    _warn_of_unknown(model, translation)
+    said = translation.text
     (example,) = encode_pairs(
         [SentencePair(text, said)], model.source_tokenizer, model.target_tokenizer
     )
@@ -108,6 +112,7 @@ def sentence_view(request: LookRequest) -> View:
     translation = model.translate(request.sentence)
     if translation.attention is None:
         raise RegardError("There is nothing to translate: the text is empty.")
+    _warn_of_unknown(model, translation)
     seen = translation.attention if request.pieces else translation.by_word()
 
     def shown(width: int) -> Group:
@@ -124,6 +129,14 @@ def sentence_view(request: LookRequest) -> View:
         text=translation.text,
         shown=shown,
     )
+
+
+def _warn_of_unknown(model: LoadedTranslator, translation: Translation) -> None:
+    """Warn of words that the model cannot see, for the picture shows a guess there."""
+    count = model.unknown_count()
+    count.add(translation.unknown)
+    if count.parts:
+        warnings.warn(str(count), stacklevel=2)
 
 
 def _request_heads(

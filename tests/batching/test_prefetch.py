@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from regard.compute.processes import prefetch
+from regard.batching.batch import prefetch
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])

@@ -1,0 +1,134 @@
+"""The one registry of foreign models: which there are, how each is recognised, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.base.errors import RunError
+from regard.base.protocols import Tokenizer
+from regard.exchange.layout import WeightLayout
+from regard.settings.recipe import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelParts:
+    """What a model is made of: all that is written in a foreign layout."""
+
+    model: nn.Module
+    settings: Settings
+    tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
+    """By their names in a run: "source" and "target", or "text"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignModel(ModelParts):
+    """A model of another program, read whole; its task makes a run of it."""
+
+    task: str
+    layout: WeightLayout
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """Further tables of the recipe, as {"decoding": {"beam": 1}}."""
+    notes: Sequence[str] = ()
+    """What the user should know: a file that is absent and not needed."""
+    leftovers: Mapping[str, str] = field(default_factory=dict)
+    """Tensors that were not used, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignFiles:
+    """Where a foreign model lies, and what the user said about it."""
+
+    weights: Path
+    languages: tuple[str, str] | None = None
+    """Source and target language, for a model of many."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the weights, where all other files are."""
+        return self.weights.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One kind of foreign model."""
+
+    name: str
+    title: str
+    """What it is called in messages."""
+    detect: Callable[[Path], bool]
+    """Return whether this file holds weights of the kind; looks at names and headers only."""
+    read: Callable[[ForeignFiles], ForeignModel]
+
+
+# Modules that define `FORMAT`, in the order in which they are asked.
+FORMATS = [
+    "regard.exchange.hugging_face",
+    "regard.exchange.marian",
+    "regard.exchange.fairseq",
+    "regard.exchange.ctranslate2_layout",
+    "regard.exchange.gat",
+]
+ENDINGS = (".safetensors", ".safetensors.index.json", ".npz", ".bin", ".pt", ".pth", ".ckpt")
+
+
+def formats() -> list[Format]:
+    """Return all formats."""
+    return [import_module(name).FORMAT for name in FORMATS]
+
+
+def find_weights(path: Path, *, weights: Path | None = None) -> tuple[Path, Format]:
+    """Return the weight file of a folder, or the file itself, and its format.
+
+    `weights` names one of several. What is not recognised is an error that lists what is known.
+    """
+    if weights is not None:
+        beside = path / weights
+        chosen = beside if path.is_dir() and beside.is_file() else weights
+        return _recognised([chosen], chosen)
+    if path.is_file():
+        return _recognised([path], path)
+    if not path.is_dir():
+        raise RunError(f"There is no file or folder {path}.")
+    return _recognised(_weight_files(path), path)
+
+
+def read_foreign(
+    path: Path, *, weights: Path | None = None, languages: tuple[str, str] | None = None
+) -> ForeignModel:
+    """Return the model in a folder or file, whatever program it is from."""
+    file, kind = find_weights(path, weights=weights)
+    return kind.read(ForeignFiles(weights=file, languages=languages))
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that may hold weights; parts that an index names count once."""
+    files = sorted(file for file in folder.iterdir() if file.name.endswith(ENDINGS))
+    indexes = [file for file in files if file.name.endswith(".index.json")]
+    if indexes:
+        files = [*indexes, *(file for file in files if file.suffix != ".safetensors")]
+    if any(".safetensors" in file.name for file in files):  # the same weights, only as pickle
+        files = [file for file in files if not file.name.startswith("pytorch_model")]
+    return files
+
+
+def _recognised(files: Sequence[Path], path: Path) -> tuple[Path, Format]:
+    for file in files:
+        if not file.is_file():
+            raise RunError(f"There is no file {file}.")
+    known = formats()
+    found = [(file, kind) for file in files for kind in known if kind.detect(file)]
+    by_file = dict(reversed(found))  # the first format that knows a file reads it
+    if len(by_file) == 1:
+        return next(iter(by_file.items()))
+    if by_file:
+        listed = ", ".join(file.name for file in sorted(by_file))
+        raise RunError(f"{path} holds several files of weights: {listed}. Name one with --weights.")
+    titles = ", ".join(kind.title for kind in known)
+    seen = f" (weight files seen: {', '.join(file.name for file in files)})" if files else ""
+    raise RunError(f"{path} holds no model that can be imported{seen}. Known are: {titles}.")

@@ -1,0 +1,1 @@
+"""Teaching: exercises with checks that name the mistake."""

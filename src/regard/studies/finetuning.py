@@ -1,0 +1,132 @@
+"""Fine-tuning of a language model, and what its pre-training was worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from regard.base.errors import SettingsError
+from regard.runs.display import Display, display_of
+from regard.runs.run import Run, TrainedRun
+from regard.settings.recipe import expect, recipe_text, require_known
+from regard.tasks import overrides_of, parse_recipe
+from regard.tasks.language_modelling import training as language_models
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.text_classification import training as classifiers
+from regard.tasks.text_classification.data import read_labelled_splits
+from regard.tasks.text_classification.model import TrainedTextClassifier, confusion_lines
+from regard.tasks.text_classification.settings import TextClassificationRecipe
+
+# What to learn, and the setting that names its data.
+KINDS = {"classify": "train", "continue": "text", "answer": "pairs"}
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A classifier that begins with a language model and, to compare, one from scratch."""
+
+    trained: Mapping[str, TrainedTextClassifier]
+    """By how it began: "pre-trained", and "from scratch" unless that was left out."""
+
+    @property
+    def run(self) -> Run:
+        """The run of the fine-tuned classifier."""
+        return self.trained["pre-trained"].run
+
+    @property
+    def model(self) -> Any:
+        """The fine-tuned classifier."""
+        return self.trained["pre-trained"].model
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where the runs are and their scores, as plain values."""
+        return {
+            name: {"run": str(one.run.folder), **one.score.to_dict()}
+            for name, one in self.trained.items()
+        }
+
+    def lines(self) -> list[str]:
+        """Return the comparison and the confusion matrix as a person reads them."""
+        rows = [f"{'':<14}{'accuracy':>10}{'macro-F1':>10}"]
+        for name, one in self.trained.items():
+            rows.append(f"{name:<14}{one.score.accuracy:>10.1%}{one.score.macro_f1:>10.3f}")
+        return [*rows, *confusion_lines(self.trained["pre-trained"].score)]
+
+    def _repr_html_(self) -> str:
+        return self.run._repr_html_()
+
+
+def finetune(
+    run: str | Path,
+    data: str | Path,
+    *,
+    out: str | Path,
+    task: str = "classify",
+    test: str | Path | None = None,
+    scratch: bool = True,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    progress: bool | Display = True,
+) -> FineTuned | TrainedRun:
+    """Fine-tune the language model of a run on a file, into a new run at `out`.
+
+    The task is to "classify" labelled texts, to "continue" with other text, or to "answer" prompts.
+    With `scratch`, a classifier is also trained from scratch, into a folder named after `out`.
+    """
+    require_known(task, list(KINDS), what="task")
+    display, changes = display_of(progress), overrides_of(set)
+    source, folder, out = Path(data), Path(run), Path(out)
+    if task != "classify":
+        if test is not None:
+            raise SettingsError("--test is for --task classify.")
+        return _continue(folder, source, out, changes, kind=KINDS[task], display=display)
+    files = [f"data.train={_quoted(source)}"]
+    files += [f"data.test={_quoted(Path(test))}"] if test is not None else []
+    parsed = parse_recipe('task = "classify-text"', overrides=[*files, *changes], origin="finetune")
+    recipe = classifiers.begin_with(expect(parsed, TextClassificationRecipe), folder)
+    scratch_folder = out.with_name(f"{out.name}-scratch")
+    for place in (out, scratch_folder) if scratch else (out,):
+        Run.require_free(place)  # before time is spent on any of them
+    splits = read_labelled_splits(recipe.data)
+    for note in splits.notes:
+        display.note(note)
+    for warning in splits.warnings:
+        display.note(f"Warning: {warning}")
+    train = partial(classifiers.train_one, splits=splits, display=display)
+    trained = {"pre-trained": train(recipe, out, title="pre-trained")}
+    if scratch:
+        trained["from scratch"] = train(
+            classifiers.from_scratch(recipe),
+            scratch_folder,
+            title="from scratch",
+            tokenizer_of=folder,
+        )
+    return FineTuned(trained)
+
+
+def _continue(
+    run: Path, data: Path, out: Path, changes: Sequence[str], *, kind: str, display: Display
+) -> TrainedRun:
+    """Go on with training on other text, or on prompts with answers."""
+    before = Run.open(run).recipe(LanguageModelRecipe)
+    recipe = parse_recipe(
+        recipe_text(before),
+        overrides=[
+            "data.text=[]",
+            "data.pairs=[]",
+            "data.valid=[]",
+            f"data.{kind}={_quoted(data)}",
+            f"training.start_from={_quoted(run)}",
+            *changes,
+        ],
+        origin="finetune",
+    )
+    return language_models.train(recipe, out, title="fine-tuning", display=display)
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as TOML writes it, so that no name is taken for a number or a list."""
+    return dumps(str(path), ensure_ascii=False)

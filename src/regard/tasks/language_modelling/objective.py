@@ -1,0 +1,98 @@
+"""What a language model learns: the next token of a text, or tokens that are hidden in it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from regard.base.errors import SettingsError
+from regard.base.special_tokens import BEGIN
+from regard.batching.texts import AnswerBatch, StreamBatch
+from regard.models.language_model import LanguageModel
+from regard.settings.language_models import BidirectionalSettings
+from regard.tasks.language_modelling import data as task_data
+from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.text.byte_bpe import ByteBpeTokenizer
+from regard.text.tokenizers import RunningText
+from regard.training.loop import Validation
+from regard.training.losses import LossSum, chunked_token_loss
+
+# Of the tokens that were chosen: those hidden, and those hidden or left (Devlin et al. 2019, 3.1).
+HIDDEN, HIDDEN_OR_LEFT = 0.8, 0.9
+
+
+def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[..., LossSum]:
+    """Return the loss of a recipe's model, given the model and a batch."""
+    settings = recipe.model
+    if not isinstance(settings, BidirectionalSettings):
+        return next_token_loss
+    if recipe.data.pairs:
+        raise SettingsError(
+            'model.family = "bidirectional" cannot learn answers to prompts (data.pairs): use '
+            'model.family = "transformer".'
+        )
+    mark = settings.mask_token
+    if mark is None and isinstance(text.tokenizer, ByteBpeTokenizer):
+        mark = text.tokenizer.end
+    return partial(
+        hidden_token_loss,
+        mark=BEGIN if mark is None else mark,
+        share=settings.hidden_share,
+        vocab=text.size,
+    )
+
+
+def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
+    """Return the summed loss of the tokens that a batch asks for."""
+    return chunked_token_loss(
+        model(batch.tokens).features,
+        expected=batch.expected,
+        mask=batch.mask,
+        weight=model.projection.weight,
+        bias=model.projection.bias,
+    )
+
+
+def hidden_token_loss(
+    model: LanguageModel[Any], batch: StreamBatch, *, mark: int, share: float, vocab: int
+) -> LossSum:
+    """Return the loss of tokens that were chosen to be guessed, as if all had been.
+
+    Most of them are hidden behind the mark, some exchanged for another token and some left, so
+    that every token may be wrong. In validation the choice is a function of the text.
+    """
+    tokens = batch.tokens
+    generator = None
+    if not model.training:
+        generator = torch.Generator().manual_seed(int(tokens.sum()))
+    chance, fate = torch.rand(2, *tokens.shape, generator=generator).to(tokens.device)
+    chosen = chance < share
+    chosen.view(-1)[0] |= ~chosen.any()  # there is something to learn in every batch
+    others = torch.randint(vocab, tokens.shape, generator=generator).to(tokens.device)
+    read = torch.where(chosen & (fate < HIDDEN), mark, tokens)
+    read = torch.where(chosen & (fate >= HIDDEN_OR_LEFT), others, read)
+    objective, nats = chunked_token_loss(
+        model(read).features,
+        expected=tokens,
+        mask=chosen,
+        weight=model.projection.weight,
+        bias=model.projection.bias,
+    )
+    grown = batch.target_tokens / chosen.sum()
+    return LossSum(objective * grown, nats * grown)
+
+
+def validated(
+    data: task_data.TextData | task_data.AnswerData,
+    model: LanguageModel[Any],
+    recipe: LanguageModelRecipe,
+    *,
+    loss_of: Callable[..., LossSum],
+) -> Validation:
+    """Return the validation; guesses of hidden tokens are no code of the text, so no bits."""
+    found = data.validate(model, recipe, loss_of=loss_of)
+    if not model.reads_both_ways:
+        return found
+    kept = {name: found.metrics[name] for name in ("loss", "perplexity")}
+    return Validation(metrics=kept, value=found.value)

@@ -1,0 +1,215 @@
+"""Tokenizers of imported models: another program's ids, with our special tokens in front.
+
+Search and batches know the special tokens by their fixed ids 0 to 3. A foreign vocabulary is
+therefore renumbered once, at the import: its special tokens come first and all others keep their
+order. The rows of embedding and output are moved alike, so the model computes what it did. Where
+the other program has no such token (or begins an output with its end mark), a row is added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from regard.base.errors import RunError
+from regard.base.files import read_json, write_file
+from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from regard.text.bpe_codes import CodesSplitter
+from regard.text.splitters import LibrarySplitter, SentencePieceSplitter, Splitter
+from regard.text.vocabulary import surfaces_of_bytes, words_of_surfaces, write_record
+
+SPLITTERS: dict[str, type[Splitter]] = {
+    SentencePieceSplitter.kind: SentencePieceSplitter,
+    CodesSplitter.kind: CodesSplitter,
+    LibrarySplitter.kind: LibrarySplitter,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbering:
+    """Which ids of another program have a special role; `begin` is what a decoder reads first."""
+
+    size: int
+    pad: int | None = None
+    unknown: int | None = None
+    begin: int | None = None
+    end: int | None = None
+    identity: bool = False
+    """Whether ids stay as they are: those of a language model, which has no fixed ones."""
+
+    @cached_property
+    def theirs(self) -> tuple[int, ...]:
+        """Their id of each of ours; -1 where they have no such token.
+
+        A decoder that begins with the padding has that as our begin. One that begins with the end
+        mark has the end mark twice: a row for the begin is added.
+        """
+        if self.identity:
+            return tuple(range(self.size))
+        pad = None if self.pad == self.begin else self.pad
+        roles = [pad, self.unknown, self.begin, self.end]
+        chosen = [-1 if number is None else number for number in roles]
+        others = (number for number in range(self.size) if number not in chosen)
+        return (*chosen, *others)
+
+    @cached_property
+    def chosen(self) -> tuple[int, ...]:
+        """Their row of the output for each of our ids: a row that was added is never chosen."""
+        if self.identity or self.theirs[BEGIN] != self.theirs[END]:
+            return self.theirs
+        return (*self.theirs[:BEGIN], -1, *self.theirs[BEGIN + 1 :])
+
+    @cached_property
+    def ours(self) -> dict[int, int]:
+        """Our id of each of theirs."""
+        return {theirs: ours for ours, theirs in enumerate(self.theirs) if theirs >= 0}
+
+    @property
+    def never(self) -> tuple[int, ...]:
+        """Our ids that the other program does not have, so that they must not be chosen."""
+        return tuple(ours for ours, theirs in enumerate(self.chosen) if theirs < 0)
+
+
+class ImportedTokenizer:
+    """A foreign splitter behind our ids.
+
+    `prefix` are tokens before every text, by their names there: a language tag, or a begin mark.
+    On the target side an output is made to begin with them.
+    """
+
+    def __init__(self, splitter: Splitter, numbering: Numbering, *, prefix: Sequence[str] = ()):
+        self.splitter = splitter
+        self.numbering = numbering
+        self.prefix = tuple(prefix)
+        found = [splitter.find(token) for token in prefix]
+        if None in found:
+            raise RunError(f"The vocabulary has no token {prefix[found.index(None)]!r}.")
+        ours = numbering.ours
+        self.opening = tuple(ours[number] for number in found if number is not None)
+        """Our ids of the prefix."""
+
+    @property
+    def plain(self) -> ImportedTokenizer:
+        """The same without a prefix, for words inside a text."""
+        return ImportedTokenizer(self.splitter, self.numbering)
+
+    @property
+    def size(self) -> int:
+        """The number of entries in the vocabulary, special tokens included."""
+        return len(self.numbering.theirs)
+
+    @property
+    def end(self) -> int | None:
+        """The id that ends a text."""
+        return self.numbering.end if self.numbering.identity else END
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text after the prefix, without begin and end tokens."""
+        ours = self.numbering.ours
+        unknown = ours.get(-1 if self.numbering.unknown is None else self.numbering.unknown)
+        ids = (ours.get(number, unknown) for number in self.splitter.encode(text))
+        return [*self.opening, *(number for number in ids if number is not None)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of these ids, without special tokens except the unknown one."""
+        return self.splitter.decode(
+            [self.numbering.theirs[number] for number in ids if not self._is_silent(number)]
+        )
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return each id as readable text."""
+        return [self._label(number) for number in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """Return for each id the index of the whitespace-separated word that it belongs to."""
+        silent = [self._is_silent(number) for number in ids]
+        theirs = [self.numbering.theirs[number] for number in ids]
+        surfaces = [
+            b"" if quiet else self.splitter.surface(number)
+            for number, quiet in zip(theirs, silent, strict=True)
+        ]
+        return words_of_surfaces(surfaces_of_bytes(surfaces))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the splitter's own files as `folder/name.*`, and `folder/name.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        files = self.splitter.files()
+        for ending, content in files.items():
+            write_file(folder / f"{name}.{ending}", content)
+        record: dict[str, Any] = {
+            "kind": "imported",
+            "splitter": self.splitter.kind,
+            "numbering": asdict(self.numbering),
+            "prefix": list(self.prefix),
+            "files": {ending: _digest(content) for ending, content in files.items()},
+        }
+        write_record(folder, name, record)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> ImportedTokenizer:
+        """Return the tokenizer that `save` wrote; raise RunError if it is missing or damaged."""
+        path = folder / f"{name}.json"
+        record = read_json(path, owner="tokenizer")
+        try:
+            kind = SPLITTERS[record["splitter"]]
+            content = {
+                ending: _checked(folder / f"{name}.{ending}", str(digest), record=path)
+                for ending, digest in record["files"].items()
+                if ending in ENDINGS
+            }
+            splitter = kind.load(content)
+            numbering = Numbering(**record["numbering"])
+            _require_numbers(numbering, splitter)
+            return cls(splitter, numbering, prefix=[str(token) for token in record["prefix"]])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"{path} does not describe an imported tokenizer: {error}") from None
+
+    def _is_silent(self, number: int) -> bool:
+        """Whether an id adds no text: special tokens other than the unknown one, and the prefix."""
+        if self.numbering.identity:
+            return False
+        return (number < len(SPECIALS) and number != UNKNOWN) or number in self._silent
+
+    @cached_property
+    def _silent(self) -> set[int]:
+        """Further ids without text: a begin mark that is not our begin, and the prefix."""
+        found = [self.splitter.find(token) for token in ("<s>", "</s>", "<pad>")]
+        return {*self.opening, *(self.numbering.ours[n] for n in found if n in self.numbering.ours)}
+
+    def _label(self, number: int) -> str:
+        if not self.numbering.identity and number in (PAD, UNKNOWN, BEGIN, END):
+            return SPECIALS[number]
+        return self.splitter.label(self.numbering.theirs[number])
+
+
+ENDINGS = ("model", "vocab.json", "codes", "dict.txt", "tokenizer.json")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _checked(path: Path, digest: str, *, record: Path) -> bytes:
+    """Return a file's content, which must be what the record names."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing, so the tokenizer cannot be read") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}") from None
+    if _digest(content) != digest:
+        raise RunError(f"{path} is incomplete or changed: it is not the file that {record} names")
+    return content
+
+
+def _require_numbers(numbering: Numbering, splitter: Splitter) -> None:
+    special = (numbering.pad, numbering.unknown, numbering.begin, numbering.end)
+    if type(numbering.size) is not int or not 0 < numbering.size <= 10 * splitter.size + 1_000:
+        raise ValueError(f"a vocabulary of {numbering.size} entries")
+    for number in special:
+        if number is not None and (type(number) is not int or not 0 <= number < numbering.size):
+            raise ValueError(f"a special token has the id {number!r}")
