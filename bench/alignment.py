@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.corpora.parallel import read_alignments, read_gold
+from regard.corpora.alignments import read_alignments, read_gold
 from regard.runs.display import TrainingDisplay
 from regard.runs.run import finish_or_start, limits_of
 from regard.scoring.alignment import alignment_error_rate
@@ -35,6 +35,7 @@ from result import write_result
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PUBLISHED = {"enfr": 8.0, "roen": 28.7}
 SETTINGS = [
+    "data.built_in=true",
     "training.optimizer=adam",
     "training.learning_rate=0.003",
     # Words are tokens, so that links between words need no merging.

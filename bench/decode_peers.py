@@ -22,7 +22,8 @@ import torch
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import padded
 from regard.engines.ctranslate2_engine import INSTRUCTIONS
-from regard.exchange.fairseq import DECODER_LAYER, ENCODER_LAYER
+from regard.exchange.fairseq import stack_rules
+from regard.exchange.layout import WeightLayout, written
 from regard.tasks.translation.model import LoadedTranslator
 
 Translate = Callable[[Sequence[str]], list[str]]
@@ -195,29 +196,10 @@ def their_model(ours: LoadedTranslator) -> Any:
 def _their_names(ours: LoadedTranslator) -> dict[str, torch.Tensor]:
     """Return our weights by their names."""
     model: Any = ours.model
-    tensors = {"model.shared.weight": model.decoder.embedded.embedding.weight}
-    for name, stack, parts in (
-        ("encoder", model.encoder, ENCODER_LAYER),
-        ("decoder", model.decoder, DECODER_LAYER),
-    ):
+    tensors = written(model, WeightLayout(rules=stack_rules(ours.recipe.model, prefix="model.")))
+    tensors["model.shared.weight"] = model.decoder.embedded.embedding.weight
+    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         tensors[f"model.{name}.embed_tokens.weight"] = stack.embedded.embedding.weight
         tensors[f"model.{name}.embed_positions.weight"] = stack.embedded.positions(POSITIONS)
-        for number, layer in enumerate(stack.layers):
-            for our_part, their_part in parts.items():
-                where = f"model.{name}.layers.{number}.{their_part}"
-                tensors |= _of_part(layer.get_submodule(our_part), where)
-        if stack.norm is not None:
-            tensors |= _of_part(stack.norm, f"model.{name}.layer_norm")
     tensors["lm_head.weight"] = model.projection.weight
     return {key: value.detach() for key, value in tensors.items()}
-
-
-def _of_part(part: Any, where: str) -> dict[str, torch.Tensor]:
-    if hasattr(part, "projection"):  # attention: one matrix of ours is three of theirs
-        found = {}
-        for kind in ("weight", "bias"):
-            thirds = getattr(part.projection, kind).chunk(3)
-            found |= {f"{where}.{x}_proj.{kind}": t for x, t in zip("qkv", thirds, strict=True)}
-            found[f"{where}.out_proj.{kind}"] = getattr(part.output, kind)
-        return found
-    return {f"{where}.{kind}": value for kind, value in part.named_parameters(recurse=False)}

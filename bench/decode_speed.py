@@ -31,8 +31,7 @@ from statistics import median
 import torch
 
 from decode_peers import Layout, PlainCTranslate2, Search, Translate, hugging_face
-from regard.compute.device import has_idle_avx512
-from regard.compute.processes import available_cores
+from regard.compute.device import available_cores, has_idle_avx512
 from regard.corpora.lines import read_lines
 from regard.engines.choice import choose_engine, layouts
 from regard.engines.ctranslate2_engine import CTranslate2Engine

@@ -126,7 +126,8 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if not given.before or given.rounds < ROUNDS:
         return
-    command = f"python bench/house.py --before {given.before} --rounds {given.rounds}"
+    before = commit_of(versions[1])
+    command = f"python bench/house.py --before CHECKOUT_OF_{before} --rounds {given.rounds}"
     print(f"wrote {write_result('house', figures, command=command, details=notes)}")
 
 

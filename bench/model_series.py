@@ -28,12 +28,13 @@ from rich.console import Console
 
 from regard.cli.compare import length_table, score_table
 from regard.corpora.lines import read_lines
+from regard.corpora.sources import find_corpus
 from regard.pictures.curves import draw_interval_curves
 from regard.runs.display import ConsoleDisplay, waiting
 from regard.studies.compare import Comparison, compare
 from regard.studies.comparison_report import write_comparison
 from regard.studies.model_series import ENTRIES, series_recipes, series_runs
-from regard.tasks.translation.data import find_corpus, read_splits
+from regard.tasks.translation.data import read_splits
 from regard.tasks.translation.training import train_many
 from result import write_result
 

@@ -43,9 +43,9 @@ from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.language_modelling.data import prepare_text
 from regard.tasks.language_modelling.model import TrainedLanguageModel
+from regard.tasks.language_modelling.objective import next_token_loss
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.tasks.language_modelling.training import (
-    next_token_loss,
     optimizer_of,
     rate_of,
     train_language_model,

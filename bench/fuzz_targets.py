@@ -1,0 +1,276 @@
+"""What is fuzzed: every reader of files, recipes, every file of a run, and HTTP bodies.
+
+A target makes one input from random numbers and reads it. A RegardError is the right answer to a
+bad input; any other exception is a failure, as are a status of 500 and more than a few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+
+import fuzz_inputs as inputs
+import regard
+from regard.base.errors import RegardError
+from regard.corpora import (
+    alignments,
+    graph_files,
+    labelled,
+    lines,
+    parallel,
+    running_text,
+    series_files,
+)
+from regard.corpora.formats import registry
+from regard.corpora.formats.document import ColumnReader, Languages
+from regard.corpora.formats.inline import AlignedWord, place_tags
+from regard.corpora.formats.json_lines import FieldReader
+from regard.corpora.graph import split_at_random
+from regard.corpora.series import scaled_series
+from regard.serving.app import create_app
+from regard.serving.languages import Pair
+from regard.serving.limits import Keys, ServerSettings
+from regard.serving.models import ServedModel
+from regard.tasks import parse_recipe, require_buildable
+from regard.tasks.translation.model import LoadedTranslator
+from regard.text.sentences import join_sentences, split_sentences
+
+Attempt = Callable[[Random, Path], None]
+
+
+@dataclass(frozen=True)
+class FuzzTarget:
+    """One thing that reads input; `chunk` inputs of it are tried in each round."""
+
+    name: str
+    attempt: Attempt
+    chunk: int = 1_000
+
+
+def reader_targets() -> list[FuzzTarget]:
+    """Return a target for every reader."""
+    kinds = [kind for kind in registry.READERS if kind in inputs.TEXTS]
+    found = [FuzzTarget(f"document-{kind}", _document(kind)) for kind in kinds]
+    for name, kind, read in _readers():
+        found.append(FuzzTarget(name, _file(kind, read)))
+    found.append(FuzzTarget("npz", _binary(inputs.npz_input, _graph), 500))
+    found.append(FuzzTarget("npz-zip", _binary(inputs.zip_input, _graph), 500))
+    found.append(FuzzTarget("recipe", _recipe, 300))
+    found.append(FuzzTarget("override", _override, 300))
+    found.append(FuzzTarget("sentences", _sentences))
+    return found
+
+
+def _readers() -> Iterator[tuple[str, str, Callable[[Path], Any]]]:
+    """Yield name, format and function of each reader of a text file."""
+    yield "lines", "lines", lines.read_lines
+    yield "stream", "lines", _stream
+    yield "running-text", "text", lambda path: list(running_text.text_chunks([path]))
+    for kind in ("tsv", "csv", "tmx", "xliff", "po", "jsonl"):
+        yield f"pairs-{kind}", kind, lambda path: parallel.read_pairs([path])
+    for kind in ("lines", "tsv", "csv", "jsonl"):
+        yield f"labelled-{kind}", kind, labelled.read_labelled
+    yield "series", "csv", _series
+    yield "graphml", "graphml", _graph
+    yield "tables", "edges", _tables
+    yield "alignments", "links", alignments.read_alignments
+    yield "gold", "links", alignments.read_gold
+    yield "keys", "keys", Keys.read
+    yield "column", "tsv", lambda path: _by_line(path, ColumnReader("2", path=path))
+    yield "field", "jsonl", lambda path: _by_line(path, FieldReader("text", path=path))
+
+
+def _file(kind: str, read: Callable[[Path], Any]) -> Attempt:
+    def attempt(random: Random, folder: Path) -> None:
+        path = folder / f"input.{'txt' if kind == 'lines' else kind}"
+        path.write_bytes(inputs.text_input(kind, random))
+        read(path)
+
+    return attempt
+
+
+def _binary(make: inputs.Maker, read: Callable[[Path], Any]) -> Attempt:
+    def attempt(random: Random, folder: Path) -> None:
+        path = folder / "input.npz"
+        path.write_bytes(make(random))
+        read(path)
+
+    return attempt
+
+
+def _document(kind: str) -> Attempt:
+    """Read a document, translate each word into itself, and write it again."""
+
+    def attempt(random: Random, folder: Path) -> None:
+        path = folder / f"input.{kind}"
+        content = inputs.text_input(kind, random)
+        found = registry.read_document(
+            content, path=path, kind=kind, languages=Languages("en", "de")
+        )
+        written = []
+        for segment in found.segments:
+            text = segment.text
+            words = [AlignedWord(i, i + 1, (i, i + 1)) for i in range(0, min(len(text), 200), 2)]
+            placed = place_tags(text, segment.tags, target=text, words=words, write=segment.write)
+            written.append(segment.arrange(placed))
+        found.filled(written).encode()
+
+    return attempt
+
+
+def _stream(path: Path) -> None:
+    with lines.open_stream(path) as stream:
+        while stream.window(100):
+            pass
+
+
+def _by_line(path: Path, read: Callable[[str, int], Any]) -> None:
+    for number, line in enumerate(lines.read_lines(path), 1):
+        found = read(line, number)
+        found.filled([segment.write(segment.text) for segment in found.segments])
+
+
+def _series(path: Path) -> None:
+    for gaps in ("refuse", "interpolate"):
+        table = series_files.read_series_file(path, series_files.SeriesReading(gaps=gaps))
+        scaled_series(table.values[:, 0], name="a", path=path)
+
+
+def _graph(path: Path) -> None:
+    read = graph_files.read_npz if path.suffix == ".npz" else graph_files.read_graphml
+    split_at_random(read(path), path=path, per_class=2, valid=2, test=2, seed=1)
+
+
+def _tables(path: Path) -> None:
+    features = path.with_name("features.csv")
+    features.write_text("node,x\na,1\nb,2\nc,3\n")
+    labels = path.with_name("labels.csv")
+    labels.write_text("a,u\nb,v\nc,u\n")
+    for files in ((path, features, labels), (labels, path, labels), (labels, features, path)):
+        graph_files.read_tables(files[0], features=files[1], labels=files[2])
+
+
+def _recipe(random: Random, folder: Path) -> None:
+    text = inputs.text_input("toml", random).decode("utf-8", "replace")
+    require_buildable(parse_recipe(text, origin="recipe"))
+
+
+def _override(random: Random, folder: Path) -> None:
+    text = inputs.text_input("overrides", random).decode("utf-8", "replace")
+    parse_recipe('task = "translate"', overrides=[text], origin="recipe")
+
+
+def _sentences(random: Random, folder: Path) -> None:
+    text = inputs.text_input("text", random).decode("utf-8", "replace")
+    found = split_sentences(text, hard_breaks=random.random() < 0.5)
+    if "".join(one.text + one.gap for one in found) != text:
+        raise ValueError("the sentences are not the text")
+    join_sentences(found, [one.text for one in found])
+
+
+# Runs: name, recipe and settings of a training of a few steps.
+STEPS = ["training.steps=2", "training.validate_every=1", "training.checkpoint_every=1"]
+RUNS: dict[str, tuple[str, list[str]]] = {
+    "attention": ("seq2seq-attention", [
+        *STEPS, "data.grammar.size=60", "data.grammar.valid_size=5", "data.grammar.test_size=5",
+        "tokenizer.kind=word", "model.hidden=8", "model.embedding=8"]),
+    "transformer": ("transformer-tiny", [
+        *STEPS, "data.grammar.size=60", "data.grammar.valid_size=5", "data.grammar.test_size=5",
+        "tokenizer.size=400", "model.model_dim=8", "model.layers=1", "model.heads=2",
+        "model.feed_forward=8"]),
+    "forecaster": ("forecast", [*STEPS, "data.terms=60", "data.window=4"]),
+}  # fmt: skip
+
+
+def train_runs(folder: Path) -> dict[str, Path]:
+    """Return small runs, trained for two steps."""
+    for name, (recipe, settings) in RUNS.items():
+        if not (folder / name / "best").is_dir():
+            regard.train(recipe, out=folder / name, set=settings, progress=False)
+    return {name: folder / name for name in RUNS}
+
+
+def run_targets(runs: dict[str, Path]) -> list[FuzzTarget]:
+    """Return a target for the files of each run."""
+    return [FuzzTarget(f"run-{name}", _run(run), 60) for name, run in runs.items()]
+
+
+def _run(run: Path) -> Attempt:
+    files = sorted(file for file in run.rglob("*") if file.is_file() and file.suffix != ".html")
+
+    def attempt(random: Random, folder: Path) -> None:
+        copy = folder / "run"
+        shutil.rmtree(copy, ignore_errors=True)
+        chosen = random.choice(files)
+        for file in files:
+            place = copy / file.relative_to(run)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if file != chosen:
+                place.symlink_to(file)
+        content = chosen.read_bytes()
+        is_json = chosen.suffix in (".json", ".jsonl")
+        make = inputs.json_file_input if is_json else inputs.mutated
+        changed = make(content, random) if is_json else make(content, (), random)  # type: ignore[call-arg, operator]
+        if random.random() > 0.05:  # else the file is missing
+            (copy / chosen.relative_to(run)).write_bytes(changed)
+        use_run(copy)
+
+    return attempt
+
+
+def use_run(folder: Path) -> None:
+    """Load a run and use it once."""
+    loaded = regard.load(folder)
+    if isinstance(loaded, LoadedTranslator):
+        loaded.translate(["a cat"], max_length=5)
+    else:
+        loaded.forecast([0.1, 0.2, 0.3, 0.4])
+
+
+ROUTES = ("/translate", "/detect", "/attend", "/stream")
+
+
+@contextmanager
+def http_targets(run: Path) -> Iterator[list[FuzzTarget]]:
+    """Yield targets for bodies of each kind, sent to an application in this process."""
+    translator = regard.load(run)
+    app = create_app([ServedModel("m", Pair("en", "de"), translator)], ServerSettings())  # type: ignore[call-arg]
+    loop = asyncio.new_event_loop()
+    life = app.router.lifespan_context(app)
+    loop.run_until_complete(life.__aenter__())
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost")
+    kinds = {"json": "application/json", "form": "application/x-www-form-urlencoded",
+             "multipart": "multipart/form-data; boundary=x"}  # fmt: skip
+
+    def target(kind: str) -> FuzzTarget:
+        def attempt(random: Random, folder: Path) -> None:
+            content = inputs.text_input(f"http-{kind}", random)
+            sent = client.post(
+                random.choice(ROUTES), content=content, headers={"content-type": kinds[kind]}
+            )
+            answer = loop.run_until_complete(sent)
+            if answer.status_code >= 500 or b'"status": 500' in answer.content:
+                raise RuntimeError(f"status {answer.status_code}: {answer.text[:200]}")
+
+        return FuzzTarget(f"http-{kind}", attempt, 150)
+
+    try:
+        yield [target(kind) for kind in kinds]
+    finally:
+        loop.run_until_complete(client.aclose())
+        loop.run_until_complete(life.__aexit__(None, None, None))
+        loop.close()
+
+
+def try_input(target: FuzzTarget, number: int, *, seed: int, folder: Path) -> None:
+    """Make and read one input; a refusal is fine, any other exception a failure."""
+    with suppress(RegardError):
+        target.attempt(Random(f"{seed} {target.name} {number}"), folder)
