@@ -179,7 +179,7 @@ def pinned(web: Web, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
             for name, content in files.items()
         ],
     )
-    monkeypatch.setitem(fetching.PINNED, "toy", corpus)
+    monkeypatch.setitem(fetching.pinned_corpora(), "toy", corpus)
     return files
 
 
@@ -300,5 +300,5 @@ def test_an_archive_without_a_licence(books: Web, tmp_path: Path) -> None:
 
 @pytest.mark.realdata
 def test_the_pinned_checksums_are_those_of_the_real_files(real_data: Path) -> None:
-    for file in fetching.PINNED["multi30k"].files:
+    for file in fetching.pinned_corpora()["multi30k"].files:
         assert Checksum.of(real_data / "multi30k" / "raw" / file.name) == file.checksum

@@ -91,11 +91,11 @@ def fetch(
 
     Example: regard corpus fetch opus/Books --pair en-fr --out data/books
     """
-    from regard.corpora.fetching import OPUS_API, PINNED
+    from regard.corpora.fetching import OPUS_API, pinned_corpora
     from regard.data import corpus as tools
 
     if name is None:
-        for known, entry in PINNED.items():
+        for known, entry in pinned_corpora().items():
             typer.echo(f"{known:<16} {entry.about}")
         typer.echo(f"{'opus/NAME':<16} a corpus of OPUS, with --pair: {OPUS_API}")
         return

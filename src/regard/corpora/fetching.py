@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -123,23 +124,23 @@ def _multi30k() -> PinnedCorpus:
     )
 
 
-PINNED = {
-    "multi30k": _multi30k(),
-    "tinyshakespeare": PinnedCorpus(
+def _tinyshakespeare() -> PinnedCorpus:
+    url = (
+        "https://raw.githubusercontent.com/karpathy/char-rnn/"
+        "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt"
+    )
+    digest = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+    return PinnedCorpus(
         about="1.1 MB of Shakespeare's plays (Karpathy 2015), for language models",
         licence="public domain",
-        files=[
-            PinnedFile(
-                "https://raw.githubusercontent.com/karpathy/char-rnn/"
-                "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt",
-                "tinyshakespeare.txt",
-                Checksum(
-                    1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-                ),
-            )
-        ],
-    ),
-}
+        files=[PinnedFile(url, "tinyshakespeare.txt", Checksum(1115394, digest))],
+    )
+
+
+@cache
+def pinned_corpora() -> dict[str, PinnedCorpus]:
+    """Return the corpora that are known by their checksums."""
+    return {"multi30k": _multi30k(), "tinyshakespeare": _tinyshakespeare()}
 
 
 def fetch_corpus(
@@ -157,7 +158,7 @@ def fetch_corpus(
     """
     folder = Path(out)
     if not name.startswith(OPUS):
-        require_known(name, [*PINNED, f"{OPUS}NAME"], what="corpus")
+        require_known(name, [*pinned_corpora(), f"{OPUS}NAME"], what="corpus")
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         if (folder / RECORD).is_file():
@@ -207,7 +208,7 @@ def _checked(folder: Path, name: str, pair: str | None, version: str) -> Fetched
 
 
 def _pinned(name: str, folder: Path, pair: str | None, progress: Progress) -> FetchedCorpus:
-    corpus = PINNED[name]
+    corpus = pinned_corpora()[name]
     wanted = corpus.languages
     if pair is not None:
         for code in (wanted := list(languages_of(pair))):
