@@ -122,7 +122,7 @@ def kinds(clean: list[TextPair], draw: random.Random) -> dict[str, Callable[[Tex
         "ratio": lambda p: TextPair(
             p.source, " ".join([p.target, *(other().target for _ in range(6))])
         ),
-        "length": lambda p: TextPair(" ".join([p.source] * 201), " ".join([p.target] * 201)),
+        "length": lambda p: TextPair(_long(p.source), _long(p.target)),
         "markup": lambda p: TextPair(f"<b>{p.source}</b>", f"<i>{p.target}"),
         "control characters": lambda p: TextPair(p.source + "\x02", p.target.replace("e", "Ã©", 1)),
         "script": lambda p: TextPair(p.source, "Мы не знаем, что это такое на самом деле."),
@@ -131,6 +131,11 @@ def kinds(clean: list[TextPair], draw: random.Random) -> dict[str, Callable[[Tex
         "duplicates": lambda p: other(),
         "near-duplicates": lambda p: TextPair(p.source.upper() + " !", p.target.lower() + " !"),
     }
+
+
+def _long(text: str) -> str:
+    """Return a text so often that it has more than 200 words."""
+    return " ".join([text] * (200 // len(text.split()) + 1))
 
 
 def planted(

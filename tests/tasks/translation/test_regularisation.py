@@ -59,6 +59,20 @@ def test_it_changes_the_training_and_resumes_exactly(
     assert any(not torch.equal(tensor, plain[name]) for name, tensor in whole.items())
 
 
+@pytest.mark.parametrize("kind", ["sentencepiece", "word"])
+def test_changed_texts_resume_exactly(toy_settings: list[str], tmp_path: Path, kind: str) -> None:
+    kinds = ("case", "typos", "punctuation", "diacritics", "joined", "markup", "copied")
+    changes = [f"augmentation.{name}=0.3" for name in kinds]
+    settings = [*toy_settings, *SMALL, f"tokenizer.kind={kind}", *changes]
+    whole = weights(trained(tmp_path / "whole", settings, steps=4))
+    parts = trained(tmp_path / "parts", settings, steps=2)
+    trained(parts, settings, steps=4, resume=True)
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, weights(parts)[name]), name
+    with pytest.raises(SettingsError, match="augmentation"):
+        trained(parts, [*settings, "augmentation.case=0.9"], steps=6, resume=True)
+
+
 def test_sampling_ends_after_its_share(toy_settings: list[str], tmp_path: Path) -> None:
     settings = [*toy_settings, *SMALL]
     found = {

@@ -1,6 +1,6 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Any, Union
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
+from regard.batching.augmentation import Perturber
 from regard.batching.batch import Example
 from regard.batching.order import BatchOrder
 from regard.corpora import sources
@@ -305,12 +306,23 @@ def run_tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return the run's tokenizers, learned from its training pairs if they are not there yet."""
     if not run.has_tokenizers():
+        pairs = [*pairs, *_changed(recipe, pairs)]
         start = recipe.training.start_from
         if start is None:
             run.save_tokenizers(*learn_tokenizers(recipe.tokenizer, pairs))
         else:
             run.save_tokenizers(*_taken_over(Path(start), recipe.tokenizer, pairs))
     return run.tokenizers()
+
+
+def _changed(
+    recipe: schema.TranslationRecipe, pairs: Sequence[SentencePair]
+) -> Iterator[SentencePair]:
+    """Yield a tenth of the pairs as augmentation changes them, so that tokenizers know its text."""
+    shares = recipe.augmentation.shares()
+    if shares:
+        change = Perturber(pairs, shares, seed=recipe.training.seed)
+        yield from (change(0, row) for row in range(0, len(pairs), 10))
 
 
 def learn_tokenizers(

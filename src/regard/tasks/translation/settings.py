@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.corpora.filters import FilterSettings
+from regard.settings.augmentation import AugmentationSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
 from regard.settings.recipe import Names, Recipe, Settings
@@ -176,8 +177,8 @@ class TrainingSettings(Settings):
         1.0,
         ge=0,
         le=1,
-        description="share of the training that uses subword_sampling; the rest uses the most "
-        "likely subwords, as decoding does",
+        description="share of the training that uses subword_sampling and augmentation; the rest "
+        "uses plain text in the most likely subwords, as decoding does",
     )
     r_drop: float = Field(
         0.0, ge=0, description="weight of the divergence of two dropout passes (Liang et al. 2021)"
@@ -242,6 +243,7 @@ class TranslationRecipe(Recipe):
         "training.start_from": "decides the first weights and the vocabulary",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
+        "augmentation": "decides how the texts of a batch are changed",
         "training.select": "decides which model is the best so far",
     }
 
@@ -251,6 +253,7 @@ class TranslationRecipe(Recipe):
     tokenizer: TokenizerSettings = TokenizerSettings()  # type: ignore[call-arg]
     model: TranslatorSettings = RecurrentSettings()  # type: ignore[call-arg]
     batches: BatchSettings = BatchSettings()  # type: ignore[call-arg]
+    augmentation: AugmentationSettings = AugmentationSettings()  # type: ignore[call-arg]
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
 

@@ -11,7 +11,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
-from regard.batching.augmentation import Resegmenter, SamplingEncoder
+from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
 from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
@@ -253,11 +253,12 @@ def _resegmenter(
     pairs: Sequence[SentencePair],
     examples: Sequence[Example],
 ) -> Resegmenter | None:
-    """Return what cuts the training pairs into other subwords, if that is asked for."""
+    """Return what changes the training pairs or cuts them anew, if that is asked for."""
     source, target = translator.source_tokenizer, translator.target_tokenizer
-    if not recipe.training.subword_sampling:
+    samples, shares = recipe.training.subword_sampling, recipe.augmentation.shares()
+    if not samples and not shares:
         return None
-    if not isinstance(source, SamplingEncoder) or not isinstance(target, SamplingEncoder):
+    if samples and not all(isinstance(one, SamplingEncoder) for one in (source, target)):
         raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
     if len(pairs) != len(examples):  # some were too long: take those that were not
         longest = recipe.batches.max_length
@@ -272,9 +273,10 @@ def _resegmenter(
         examples,
         source=source,
         target=target,
-        alpha=recipe.training.subword_sampling,
+        alpha=samples,
         seed=recipe.training.seed,
         max_length=recipe.batches.max_length,
+        perturb=Perturber(pairs, shares, seed=recipe.training.seed) if shares else None,
     )
 
 
