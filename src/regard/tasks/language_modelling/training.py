@@ -41,7 +41,7 @@ def train_language_model(
     settings = recipe.training
     torch.manual_seed(settings.seed)
     model = build_language_model(recipe.model, vocab=data.text.size)
-    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+    if settings.start_from is not None and run.last_update is None:
         load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)

@@ -62,7 +62,7 @@ def train_text_classifier(
     write_json(run.folder / loaded_model.LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
     model = loaded_model.build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
-    if recipe.pretrained is not None and not (run.folder / "checkpoints").exists():
+    if recipe.pretrained is not None and run.last_update is None:
         _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
     _freeze(model, settings.freeze_layers)
     loaded = loaded_model.LoadedTextClassifier(

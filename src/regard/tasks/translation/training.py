@@ -112,7 +112,7 @@ def _fresh_translator(
     settings = recipe.training
     torch.manual_seed(settings.seed)
     network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
-    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+    if settings.start_from is not None and run.last_update is None:
         load_extended(
             network, read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
         )
