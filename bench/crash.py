@@ -1,4 +1,4 @@
-"""Trainings that are killed at random moments: whether each goes on, and ends with the same weights.
+"""Trainings that are killed at random moments: does each go on, and end with the same weights?
 
     python bench/crash.py [--kills 150] [--seed 1] [--fresh]
 
