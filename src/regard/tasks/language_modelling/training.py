@@ -24,7 +24,8 @@ from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
 from regard.training.averages import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
-from regard.training.loop import Objective, Optimisation, fit, learning_rate
+from regard.training.loop import Objective, Optimisation, fit
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers, Progress, read_metrics
 from regard.training.update import Sharing, UpdateResult
 

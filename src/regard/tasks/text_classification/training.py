@@ -25,8 +25,9 @@ from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
 
 ORIGINAL = ".parametrizations.weight.original"  # how torch names a matrix that has an adapter
