@@ -17,7 +17,7 @@ from regard.batching.order import BatchOrder
 from regard.corpora import sources
 from regard.corpora.parallel import SentencePair, hold_out, read_pairs
 from regard.corpora.sources import LeftOut
-from regard.runs.run import Run, require_files
+from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.translation import settings as schema
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
@@ -49,7 +49,7 @@ class Splits:
 
 def read_splits(settings: schema.DataSettings) -> Splits:
     """Return the pairs that the settings name."""
-    require_files(settings.from_memory, what="sentence pairs")
+    sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return grammar_splits(settings.grammar)
     settings = located(settings)
@@ -166,7 +166,7 @@ def read_test(settings: schema.DataSettings) -> list[SentencePair]:
 
 
 def _read_part(settings: schema.DataSettings, part: str) -> list[SentencePair]:
-    require_files(settings.from_memory, what="sentence pairs")
+    sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return _generated(settings.grammar, part)
     settings = located(settings)
