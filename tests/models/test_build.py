@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import re
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from pydantic import ValidationError
 
-from regard.base.errors import SettingsError
-from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
+from regard.base.errors import RunError, SettingsError
+from regard.models.build import TRANSLATORS, TransformerPlan, build_for, build_translator
 from regard.models.inspection import parameter_count
 from regard.models.language_model import build_language_model
 from regard.settings.models import (
@@ -144,3 +146,43 @@ def test_a_language_model_names_unknown_positions() -> None:
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         RecurrentSettings.model_validate(changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"layers": 512},
+        {"model_dim": 131_072, "feed_forward": 131_072},
+        {"positions": "learned", "max_length": 1_000_000},
+    ],
+    ids=["a little larger", "layers", "width", "positions"],
+)
+def test_a_model_far_larger_than_its_weights_is_refused_before_it_is_built(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(bytes(1_000))
+    settings = TransformerSettings.model_validate({"heads": 1, **changes})
+    message = "a model of more than 1.0 MB, but the weights in .* do not belong together"
+    with pytest.raises(RunError, match=message):
+        build_for(lambda: build_translator(settings, source_vocab=10, target_vocab=10), tmp_path)
+
+
+def test_a_model_is_built_for_its_weights_though_other_threads_build_larger_ones(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(bytes(1_000))
+
+    def build() -> torch.nn.Module:
+        other = threading.Thread(target=lambda: torch.nn.Linear(2_000, 2_000))
+        other.start()
+        other.join()
+        tied = torch.nn.Linear(300, 300)
+        return torch.nn.ModuleList([_with_weight(tied) for _ in range(20)])
+
+    def _with_weight(tied: torch.nn.Linear) -> torch.nn.Linear:
+        layer = torch.nn.Linear(1, 1)
+        layer.weight = tied.weight
+        return layer
+
+    assert parameter_count(build_for(build, tmp_path)) == 300 * 300 + 20

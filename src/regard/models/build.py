@@ -1,12 +1,13 @@
 """Settings to model: each builder reads as a picture of the architecture it builds."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import torch
 from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from regard.attention import positions as encodings
 from regard.attention.multihead import MultiHeadAttention
@@ -32,17 +33,35 @@ SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
 def build_for(build: Callable[[], AnyModule], weights: Path) -> AnyModule:
     """Return a model for the weights in a folder; refuse a recipe of a far larger model.
 
-    A stranger's recipe may describe a model that fills the memory, with weights of a few bytes.
+    A stranger's recipe may describe a model that fills the memory, with weights of a few bytes. So
+    parameters are counted when they are registered, before anything is written into them.
     """
-    with torch.device("meta"):  # no memory, no arithmetic
-        wanted = model_bytes(build())
     stored = sum(file.stat().st_size for file in weights.glob("*.safetensors"))
-    if stored and wanted > 8 * stored + MEGABYTE:
-        raise RunError(
-            f"The recipe describes a model of {wanted // MEGABYTE:,} MB, but the weights in "
-            f"{weights} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
-        )
-    return build()
+    most = 8 * stored + MEGABYTE
+    too_large = RunError(
+        f"The recipe describes a model of more than {most / MEGABYTE:,.1f} MB, but the weights in "
+        f"{weights} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
+    )
+    thread = threading.get_ident()
+    counted, wanted = set[int](), 0
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal wanted
+        if parameter is None or not stored or threading.get_ident() != thread:
+            return
+        if id(parameter) not in counted:  # a tied parameter is registered more than once
+            counted.add(id(parameter))
+            wanted += parameter.numel() * parameter.element_size()
+        if wanted > most:
+            raise too_large
+
+    try:
+        with register_module_parameter_registration_hook(count):
+            return build()
+    except (MemoryError, RuntimeError) as error:
+        if "allocate" in str(error):  # one parameter larger than the memory
+            raise too_large from None
+        raise
 
 
 def require_memory(model: nn.Module) -> None:
