@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
+import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from regard.base.errors import RunError
-from regard.runs.run import Run
+from regard.runs.run import FORMAT, Run
 from regard.tasks.translation.settings import TranslationRecipe
 
 RECIPE = TranslationRecipe(title="first")
@@ -60,3 +63,47 @@ def test_a_finished_run_is_complete_in_itself(toy_run: Path) -> None:
     assert {"recipe.toml", "metrics.jsonl", "checkpoints", "best", "test.json"} <= names
     assert Run.open(toy_run).has_tokenizers()
     assert not [path for path in toy_run.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
+
+
+def test_a_run_records_its_format(tmp_path: Path) -> None:
+    Run.create(tmp_path, RECIPE)
+    recorded = json.loads((tmp_path / "evidence.json").read_text())
+    assert recorded["format"] == FORMAT
+    assert recorded["versions"]["regard"] == version("regard")
+
+
+def test_a_run_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    Run.create(tmp_path, RECIPE)
+    evidence = {"format": FORMAT + 1, "versions": {"regard": "9.1.0"}}
+    (tmp_path / "evidence.json").write_text(json.dumps(evidence))
+    wanted = (
+        f"{tmp_path} was written by Regard 9.1.0 in format {FORMAT + 1}; Regard "
+        f"{version('regard')} reads formats up to {FORMAT}. Install a newer version: "
+        "pip install --upgrade regard."
+    )
+    with pytest.raises(RunError) as error:
+        Run.open(tmp_path)
+    assert str(error.value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        ("[]", "is not the evidence of a run. Restore it, or remove it."),
+        ('{"format": "1"}', "the format is '1', not a number from 1."),
+        ('{"format": 0}', "the format is 0, not a number from 1."),
+        ('{"format": true}', "the format is True, not a number from 1."),
+        ("{", "is cut short or is not a run's JSON file"),
+    ],
+)
+def test_damaged_evidence_is_named(tmp_path: Path, evidence: str, message: str) -> None:
+    Run.create(tmp_path, RECIPE)
+    (tmp_path / "evidence.json").write_text(evidence)
+    with pytest.raises(RunError, match=re.escape(message)):
+        Run.open(tmp_path)
+
+
+def test_a_run_without_evidence_can_be_opened(tmp_path: Path) -> None:
+    Run.create(tmp_path, RECIPE)
+    (tmp_path / "evidence.json").unlink()
+    assert Run.open(tmp_path).task == "translate"

@@ -42,7 +42,8 @@ def test_two_trainings_never_share_a_folder(tmp_path: Path) -> None:
             training_run(tmp_path / "run", RECIPE, resume=True),
         ):
             pass
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["recipe.toml"]
+    names = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert names == ["evidence.json", "recipe.toml"]
 
 
 @pytest.mark.parametrize("error", [RegardError("no"), OSError(28, "No space left on device")])

@@ -114,3 +114,22 @@ def test_the_share_done_is_by_steps_or_time(
     limits: Limits, progress: Progress, share: float
 ) -> None:
     assert limits.done(progress) == pytest.approx(share)
+
+
+def test_a_training_says_that_other_threads_give_other_digits(toy: Any, tmp_path: Path) -> None:
+    toy(tmp_path).fit(steps=2)
+    (newest,) = (tmp_path / "checkpoints").iterdir()
+    recorded = read_state(newest)["numerics"]
+    assert recorded["threads"] == torch.get_num_threads()
+    assert (recorded["device"], recorded["processes"]) == ("cpu", 1)
+    again = toy(tmp_path)
+    torch.set_num_threads(2)
+    try:
+        again.fit(steps=4)
+    finally:
+        torch.set_num_threads(1)
+    assert again.diary.notes == [
+        "resuming at update 2",
+        "threads = 2 (before: 1): the weights will differ in their last digits from those of a "
+        "training that was not interrupted",
+    ]

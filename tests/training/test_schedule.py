@@ -6,7 +6,7 @@ import math
 import pytest
 
 from regard.tasks.translation.settings import TrainingSettings
-from regard.training.loop import SCHEDULES, learning_rate
+from regard.training.optimisers import SCHEDULES, learning_rate
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 recipe.toml        how it was made
 source.*, target.* the tokenizers, as plain files
-evidence.json      versions, the fingerprint of the data, and where the training began
+evidence.json      the format of these files, and the versions, data and place that it began with
 metrics.jsonl      the course of the training
 checkpoints/       to continue from
 best/              the weights that validation chose
@@ -18,14 +18,14 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from regard.base.budgets import shown
 from regard.base.errors import (
     Interrupted,
     RegardError,
@@ -50,6 +50,8 @@ from regard.training.progress import MetricsLog, StopSignals, TensorBoardLog
 
 RECIPE = "recipe.toml"
 EVIDENCE = "evidence.json"
+# The format of the files of a run; raised when an older version could not read them any more.
+FORMAT = 1
 
 
 class Run:
@@ -78,6 +80,7 @@ class Run:
         cls.require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / RECIPE, recipes.recipe_text(recipe))
+        write_json(folder / EVIDENCE, made_by())
         record_parts(folder, recipe)
         return cls(folder)
 
@@ -103,6 +106,7 @@ class Run:
             raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
         if not (folder / RECIPE).stat().st_size:  # or else it would be read as all defaults
             raise RunError(f"{folder / RECIPE} is empty. Restore it, or train again.")
+        _require_format(folder)
         require_parts(folder)
         return cls(folder)
 
@@ -114,11 +118,8 @@ class Run:
 
     def path_of(self, name: str) -> str:
         """Return where a file of the recipe is: names are relative to where the training began."""
-        evidence = self.folder / EVIDENCE
-        known = read_json(evidence, owner="run") if evidence.is_file() else None
-        if not isinstance(known, dict) or not isinstance(known.get("started_in"), str):
-            return name
-        start = (self.folder / known["started_in"]).resolve()
+        way = _recorded(self.folder).get("started_in")
+        start = (self.folder / way).resolve() if isinstance(way, str) else Path.cwd()
         there = start / name
         return str(there) if start != Path.cwd() and there.exists() else name
 
@@ -325,27 +326,58 @@ def finish_or_start(folder: Path, recipe: recipes.Recipe) -> Run:
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())
 
 
-def evidence_of(fingerprint: str) -> dict[str, Any]:
-    """Return what a checkpoint records of how it was made: versions, and which data."""
+def made_by() -> dict[str, Any]:
+    """Return the format of a run and the versions of what writes it."""
     versions = {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}
-    return {"versions": versions, "data": fingerprint}
+    return {"format": FORMAT, "versions": versions}
+
+
+def evidence_of(fingerprint: str) -> dict[str, Any]:
+    """Return what a checkpoint records of how it was made: format, versions, and which data."""
+    return {**made_by(), "data": fingerprint}
+
+
+def _recorded(folder: Path) -> dict[str, Any]:
+    """Return the evidence that a run has recorded; the first runs had none."""
+    path = folder / EVIDENCE
+    found = read_json(path, owner="run") if path.exists() else {}
+    if not isinstance(found, dict):
+        raise RunError(f"{path} is not the evidence of a run. Restore it, or remove it.")
+    return found
+
+
+def _require_format(folder: Path) -> None:
+    """Refuse a run of a later format; every earlier one can be read."""
+    found = _recorded(folder)
+    number = found.get("format", FORMAT)
+    if type(number) is not int or number < 1:
+        raise RunError(f"{folder / EVIDENCE}: the format is {shown(number)}, not a number from 1.")
+    if number > FORMAT:
+        versions = found.get("versions")
+        writer = versions.get("regard") if isinstance(versions, dict) else None
+        by = f" by Regard {writer}" if isinstance(writer, str) else ""
+        raise RunError(
+            f"{folder} was written{by} in format {number}; Regard {version('regard')} reads "
+            f"formats up to {FORMAT}. Install a newer version: pip install --upgrade regard."
+        )
 
 
 def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
     """Return the run's checkpoints, refusing to go on with other data than it began with."""
     evidence = evidence_of(fingerprint)
     store = CheckpointStore(run.folder, keep=keep, evidence=evidence)
-    path = run.folder / EVIDENCE
-    before = read_json(path, owner="run") if path.exists() else None
-    if before is None and store.newest is not None:  # an older run has it in its checkpoints alone
-        before = read_state(store.newest)
-    if isinstance(before, dict) and before.get("data") != fingerprint:
+    before = _recorded(run.folder)
+    data = before.get("data")
+    if data is None and store.newest is not None:  # an older run has it in its checkpoints alone
+        data = read_state(store.newest).get("data")
+    if data not in (None, fingerprint):
         raise RunError(
             f"The data has changed since the run at {run.folder} began: it cannot be resumed "
             "exactly. Restore the data, or train into another folder."
         )
-    if not path.exists():
-        write_json(path, {**evidence, "started_in": _way_back(run.folder)})
+    if "data" not in before:
+        record = {**evidence, "started_in": _way_back(run.folder), **before}
+        write_json(run.folder / EVIDENCE, record)
     return store
 
 
@@ -363,35 +395,3 @@ def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False)
     if tensorboard:
         records.append(TensorBoardLog(run.folder / "tensorboard"))
     return records
-
-
-EXAMPLES_FILE = "examples.txt"
-EXAMPLE_COUNT = 6
-# Long enough to be interesting, short enough for a screen.
-FEWEST_WORDS, MOST_WORDS = 5, 14
-EXAMPLE_CHARACTERS = 10_000  # of a file that is ours
-
-
-def keep_examples(run: Path, sentences: Iterable[str]) -> None:
-    """Keep the first sentences that are fit to be shown."""
-    chosen = _fit_to_show(sentences)
-    if chosen:
-        write_file(run / EXAMPLES_FILE, "\n".join(chosen) + "\n")
-
-
-def kept_examples(run: Path) -> tuple[str, ...]:
-    """Return the sentences that a run has kept; none if there are none."""
-    path = run / EXAMPLES_FILE
-    if path.is_symlink() or not path.is_file():
-        return ()
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return _fit_to_show(file.read(EXAMPLE_CHARACTERS).splitlines())
-
-
-def _fit_to_show(sentences: Iterable[str]) -> tuple[str, ...]:
-    fitting = (
-        sentence.strip()
-        for sentence in sentences
-        if FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
-    )
-    return tuple(islice(dict.fromkeys(fitting), EXAMPLE_COUNT))

@@ -18,7 +18,7 @@ from regard.attention.lookup import attend
 from regard.attention.scores import SCORES
 from regard.base.shapes import Float, Int, Tensor
 from regard.recurrent.cells import CELLS, CellState, RecurrentStack
-from regard.training.loop import learning_rate
+from regard.training.optimisers import learning_rate
 
 TOKENS = 8
 WIDTH = 16

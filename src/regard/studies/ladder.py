@@ -18,7 +18,7 @@ from regard.attention.ladder import RUNGS, Rung
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
 from regard.models.inspection import parameter_count
-from regard.training.loop import learning_rate
+from regard.training.optimisers import learning_rate
 
 
 @dataclass(frozen=True)

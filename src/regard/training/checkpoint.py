@@ -63,7 +63,7 @@ class CheckpointStore:
     def __init__(self, run: Path, *, keep: int = 2, evidence: Mapping[str, Any] | None = None):
         self.run = run
         self._keep = keep
-        self._evidence = dict(evidence or {})
+        self.evidence = dict(evidence or {})
         self._moving: MovingAverage | None = None
 
     def follow(self, moving: MovingAverage | None) -> None:
@@ -87,7 +87,7 @@ class CheckpointStore:
                 OPTIMIZER: {**_optimizer_tensors(optimizer), "random": torch.get_rng_state()},
                 **({AVERAGE: self._moving.weights} if self._moving else {}),
             },
-            state={"progress": progress.to_json(), **self._evidence},
+            state={"progress": progress.to_json(), **self.evidence},
         )
         regular = self.folders()
         newest = step_of(regular[-1]) if regular else 0
@@ -119,7 +119,7 @@ class CheckpointStore:
         metrics: Mapping[str, float],
         more: Mapping[str, Any],
     ) -> None:
-        state = {"progress": progress.to_json(), "metrics": dict(metrics), **self._evidence, **more}
+        state = {"progress": progress.to_json(), "metrics": dict(metrics), **self.evidence, **more}
         _write_folder(self.best, tensors={WEIGHTS: _weights(model)}, state=state)
 
     @property

@@ -16,6 +16,7 @@ from regard.base.errors import Interrupted, NonFiniteError
 from regard.batching.order import BatchPosition
 from regard.compute.device import keep_memory
 from regard.compute.processes import using_threads
+from regard.compute.reproducibility import differences, numerics
 from regard.training import averages, checkpoint
 from regard.training.losses import LossSum
 from regard.training.progress import (
@@ -27,23 +28,6 @@ from regard.training.progress import (
     StopSignals,
 )
 from regard.training.update import Counted, Sharing, UpdateResult, gradients, update
-
-# Each takes the share of the training that is done (0 to 1), the step and the warm-up, and returns
-# a factor. The share is by steps or by time, so a training that ends early has also decayed.
-SCHEDULES: dict[str, Callable[[float, int, int], float]] = {
-    "constant": lambda done, step, warmup: 1.0,
-    "linear": lambda done, step, warmup: 1.0 - done,
-    "cosine": lambda done, step, warmup: 0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2,
-    # Vaswani et al. 2017, section 5.3, scaled so that the peak is 1 at the end of the warm-up.
-    "inverse-sqrt": lambda done, step, warmup: math.sqrt(max(warmup, 1) / max(step, 1)),
-}
-
-
-def learning_rate(step: int, done: float, *, schedule: str, peak: float, warmup: int) -> float:
-    """Return the learning rate of an update (counted from 1): a linear rise, then the schedule."""
-    if step < warmup:
-        return peak * step / warmup
-    return peak * SCHEDULES[schedule](min(1.0, done), step, warmup)
 
 
 @runtime_checkable
@@ -156,6 +140,8 @@ def fit(
     """
     keep_memory()
     store.follow(optimisation.moving)
+    sharing = optimisation.sharing
+    store.evidence["numerics"] = numerics(model, processes=sharing.processes if sharing else 1)
     with StopSignals(observer.noted) as stop:
         training = _Training(model, objective, optimisation, limits, store, observer, stop)
         return training.run()
@@ -185,6 +171,7 @@ class _Training(Generic[AnyBatch]):
         progress = self.store.restore(self.model, optimisation.optimizer, note=self.observer.noted)
         if progress.step:
             self.observer.noted(f"resuming at update {progress.step}")
+            self._say_other_numerics()
         elif isinstance(self.observer, StartObserver):
             with self.stop.at_once():
                 self.observer.starting(Start(self.model, self.objective, optimisation, limits))
@@ -226,6 +213,17 @@ class _Training(Generic[AnyBatch]):
             reason += f"; {progress.skipped} updates skipped, their gradients were not finite"
         self.observer.finished(progress, reason)
         return progress
+
+    def _say_other_numerics(self) -> None:
+        """Say if a resumed training cannot end with the very weights of an uninterrupted one."""
+        if self.store.newest is None:
+            return
+        before = checkpoint.read_state(self.store.newest).get("numerics")
+        if changed := differences(before, self.store.evidence["numerics"]):
+            self.observer.noted(
+                f"{changed}: the weights will differ in their last digits from those of a "
+                "training that was not interrupted"
+            )
 
     def _validated_and_saved(self, progress: Progress, *, threads: int) -> Progress:
         """Validate and write a checkpoint if it is time to, or if the training is to stop."""

@@ -1,4 +1,6 @@
-"""Muon: a matrix goes by its momentum made orthogonal, everything else by AdamW.
+"""How weights move: the course of the learning rate, and Muon.
+
+Muon: a matrix goes by its momentum made orthogonal, everything else by AdamW.
 
 A gradient of a matrix has few strong directions; a step of equal strength in all of them learns as
 much in fewer updates (Jordan et al. 2024). Its cost grows with the cube of the width and not with
@@ -6,13 +8,31 @@ the batch, so it pays for narrow models and large batches.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from regard.base.shapes import Float, Tensor
+
+# Each takes the share of the training that is done (0 to 1), the step and the warm-up, and returns
+# a factor. The share is by steps or by time, so a training that ends early has also decayed.
+SCHEDULES: dict[str, Callable[[float, int, int], float]] = {
+    "constant": lambda done, step, warmup: 1.0,
+    "linear": lambda done, step, warmup: 1.0 - done,
+    "cosine": lambda done, step, warmup: 0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2,
+    # Vaswani et al. 2017, section 5.3, scaled so that the peak is 1 at the end of the warm-up.
+    "inverse-sqrt": lambda done, step, warmup: math.sqrt(max(warmup, 1) / max(step, 1)),
+}
+
+
+def learning_rate(step: int, done: float, *, schedule: str, peak: float, warmup: int) -> float:
+    """Return the learning rate of an update (counted from 1): a linear rise, then the schedule."""
+    if step < warmup:
+        return peak * step / warmup
+    return peak * SCHEDULES[schedule](min(1.0, done), step, warmup)
+
 
 # Jordan et al. 2024: an odd polynomial of the singular values, whose five-fold repetition brings
 # all of them near 1 from nearly anywhere below 1.

@@ -168,6 +168,11 @@ def test_going_on_with_other_text(
     found = trained_in(tmp_path / "run", settings)
     assert found.metrics["loss"] == pytest.approx(trained.metrics["loss"], abs=0.1)
     assert found.model.text.size == trained.model.text.size
+    # Killed inside its first checkpoint, it begins with the same weights again.
+    killed = open_run(tmp_path / "killed", settings, resume=False)
+    (killed.folder / "checkpoints" / ".step-00000001.writing").mkdir(parents=True)
+    again = train_language_model(settings, killed)
+    assert again.metrics["loss"] == found.metrics["loss"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,21 @@ def test_weights_and_words_are_taken_over(
         assert kept is name.startswith("encoder."), name
 
 
+def test_a_kill_in_the_first_checkpoint_does_not_lose_the_first_weights(
+    first_run: Path, settings: list[str], tmp_path: Path
+) -> None:
+    given = [*settings, f"training.start_from={first_run}"]
+    recipe = expect(find_recipe("seq2seq-attention", overrides=given), TranslationRecipe)
+    killed = open_run(tmp_path / "killed", recipe, resume=False)
+    (killed.folder / "checkpoints" / ".step-00000002.writing").mkdir(parents=True)
+    train_translator(recipe, killed)
+    weights = [
+        (folder / "best" / "model.safetensors").read_bytes()
+        for folder in (killed.folder, tuned(tmp_path / "whole", given))
+    ]
+    assert weights[0] == weights[1]
+
+
 def test_subwords_are_added_where_the_size_makes_room(
     toy_settings: list[str], settings: list[str], tmp_path: Path
 ) -> None:

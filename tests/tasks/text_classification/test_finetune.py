@@ -95,6 +95,19 @@ def test_a_pretrained_network_learns_to_classify(
     assert alone.probability == pytest.approx(one.probability, abs=1e-5)
 
 
+def test_a_kill_in_the_first_checkpoint_does_not_lose_the_pretrained_weights(
+    corpus: Path, pretrained: Path, tmp_path: Path
+) -> None:
+    recipe = begin_with(recipe_of(corpus, "training.epochs=1"), pretrained)
+    killed = open_run(tmp_path / "killed", recipe, resume=False)
+    (killed.folder / "checkpoints" / ".step-00000001.writing").mkdir(parents=True)
+    weights = [
+        (trained.run.folder / "best" / "model.safetensors").read_bytes()
+        for trained in (train_text_classifier(recipe, killed), train(recipe, tmp_path / "whole"))
+    ]
+    assert weights[0] == weights[1]
+
+
 def test_a_look_shows_which_words_decided(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
     train(begin_with(recipe_of(corpus), pretrained), tmp_path / "run")
     model = load(tmp_path / "run")

@@ -19,8 +19,9 @@ from regard.tasks.forecasting import model as loaded_model
 from regard.tasks.forecasting.data import GivenSeries, Windows, given_windows, read_windows
 from regard.tasks.forecasting.report import draw_trained, write_report
 from regard.tasks.forecasting.settings import ForecastRecipe
-from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.loop import Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
 
 

@@ -24,7 +24,8 @@ from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
 from regard.training.averages import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
-from regard.training.loop import Objective, Optimisation, fit, learning_rate
+from regard.training.loop import Objective, Optimisation, fit
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers, Progress, read_metrics
 from regard.training.update import Sharing, UpdateResult
 
@@ -41,7 +42,7 @@ def train_language_model(
     settings = recipe.training
     torch.manual_seed(settings.seed)
     model = build_language_model(recipe.model, vocab=data.text.size)
-    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+    if settings.start_from is not None and run.last_update is None:
         load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)

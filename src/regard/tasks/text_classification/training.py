@@ -25,8 +25,9 @@ from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
 
 ORIGINAL = ".parametrizations.weight.original"  # how torch names a matrix that has an adapter
@@ -62,7 +63,7 @@ def train_text_classifier(
     write_json(run.folder / loaded_model.LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
     model = loaded_model.build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
-    if recipe.pretrained is not None and not (run.folder / "checkpoints").exists():
+    if recipe.pretrained is not None and run.last_update is None:
         _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
     _freeze(model, settings.freeze_layers)
     loaded = loaded_model.LoadedTextClassifier(

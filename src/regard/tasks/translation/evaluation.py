@@ -15,8 +15,9 @@ from regard.corpora.parallel import SentencePair
 from regard.engines.engine import PASS_TOKENS, attention_over
 from regard.models.inspection import parameter_count
 from regard.pictures.terminal import terminal_heat_map
+from regard.runs.examples import FEWEST_WORDS, MOST_WORDS
 from regard.runs.report import minutes
-from regard.runs.run import FEWEST_WORDS, MOST_WORDS, TrainedRun, quoted
+from regard.runs.run import TrainedRun, quoted
 from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
 from regard.scoring.bleu import (
     Band,

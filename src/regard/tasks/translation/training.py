@@ -23,6 +23,7 @@ from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.examples import keep_examples
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
@@ -33,8 +34,9 @@ from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Objective, Optimisation, Validation, fit, learning_rate
+from regard.training.loop import Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum
+from regard.training.optimisers import learning_rate
 from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
 from regard.transformer.layers import recompute_layers
@@ -113,7 +115,7 @@ def _fresh_translator(
     settings = recipe.training
     torch.manual_seed(settings.seed)
     network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
-    if settings.start_from is not None and not (run.folder / "checkpoints").exists():
+    if settings.start_from is not None and run.last_update is None:
         load_extended(
             network, read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
         )
@@ -370,7 +372,7 @@ def _trained(
         )
     with display.translating("Testing") as watcher:
         trained = tested(trained, pairs, part=part, beam=beam, watch=watcher.moved)
-    run_folders.keep_examples(run.folder, (pair.source for pair in pairs))
+    keep_examples(run.folder, (pair.source for pair in pairs))
     if beam is None:
         with display.waiting("Preparing the fast engine ..."):
             prepare_for_inference(trained, splits, say=display.note)
