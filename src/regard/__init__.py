@@ -21,6 +21,7 @@ finetune(run, file)                         a language model on other text, labe
 tune(run)                                   the length penalty that suits a translator
 import_model(path, out=...)                 a run of a model that another program trained
 corpus()                                    the built-in sentence pairs
+corpus.fetch, filter, mix, split, stats     corpora of files, as professionals prepare them
 use("my_parts.py")                          a score, position or task of one's own
 """
 
@@ -28,16 +29,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import (
-        Corpus,
-        TranslationScores,
-        compare,
-        corpus,
-        forecast,
-        score,
-        score_alignments,
-    )
+    from regard.api import TranslationScores, compare, forecast, score, score_alignments
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
+    from regard.data import Corpus, corpus
     from regard.documents.translation import translate_file
     from regard.runs.catalogue import use
     from regard.studies.finetuning import finetune
@@ -75,10 +69,10 @@ __all__ = [
 
 # Loaded on first use: torch and matplotlib take seconds that `regard --help` should not.
 _WHERE = {
-    "Corpus": "regard.api",
+    "Corpus": "regard.data",
     "TranslationScores": "regard.api",
     "compare": "regard.api",
-    "corpus": "regard.api",
+    "corpus": "regard.data",
     "forecast": "regard.api",
     "score": "regard.api",
     "score_alignments": "regard.api",

@@ -1,6 +1,6 @@
-"""What the commands do, as functions: compare, score, forecast, corpus; results show themselves.
+"""What the commands do, as functions: compare, score, forecast; results show themselves.
 
-`train` and `load` are in `regard.tasks`, which knows the tasks.
+`train` and `load` are in `regard.tasks`, which knows the tasks; corpora are in `regard.data`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from regard.base.errors import SettingsError
-from regard.settings.recipe import require_known
 
 if TYPE_CHECKING:
-    from regard.corpora.parallel import SentencePair
     from regard.runs.display import Display
     from regard.scoring.bleu import Band
     from regard.scoring.measures import Score
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 # A file of lines, or the lines themselves.
 Lines: TypeAlias = "str | Path | Sequence[str]"
-BUILT_IN = ("grammar",)
 
 
 @dataclass(frozen=True)
@@ -69,32 +66,6 @@ class TranslationScores:
             return shown
         drawn = length_curves_svg({"translations": list(self.by_length)})
         return shown + notebook_picture(drawn, label="BLEU by sentence length")
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Sentence pairs to train, validate and test on, with gold word alignments."""
-
-    train: list[SentencePair]
-    valid: list[SentencePair]
-    test: list[SentencePair]
-    folder: Path | None = None
-    """Where the files were written, if they were."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the folder and its files, or how many pairs there are."""
-        if self.folder is not None:
-            files = sorted(path.name for path in self.folder.iterdir())
-            return {"folder": str(self.folder), "files": files}
-        return {name: len(getattr(self, name)) for name in ("train", "valid", "test")}
-
-    def _repr_html_(self) -> str:
-        from regard.pictures.svg import notebook_lines
-
-        sizes = f"{len(self.train):,} train, {len(self.valid):,} valid, {len(self.test):,} test"
-        return notebook_lines(
-            ("pairs", sizes), *((pair.source, pair.target) for pair in self.train[:3])
-        )
 
 
 def compare(
@@ -257,53 +228,6 @@ def forecast(
         data=None if from_file else data,
         display=display_of(progress),
     )
-
-
-def corpus(
-    name: str = "grammar",
-    *,
-    pair: str = "en-de",
-    size: int = 20_000,
-    valid_size: int = 1_000,
-    test_size: int = 1_000,
-    words: str = "full",
-    style: str = "plain",
-    length: tuple[int, int] = (3, 60),
-    seed: int = 1,
-    out: str | Path | None = None,
-) -> Corpus:
-    """Return a built-in corpus, and write it to files if `out` names a folder.
-
-    `length` is the fewest and the most source words of a sentence. `style` is "plain" (small
-    letters, no full stop), "written" (with capital and full stop) or "mixed". The same seed gives
-    the same sentences, always and everywhere.
-    """
-    from regard.corpora.grammar import generate, write_corpus
-
-    require_known(name, BUILT_IN, what="corpus")
-    require_known(words, ["full", "small"], what="vocabulary")
-    require_known(style, ["plain", "written", "mixed"], what="style")
-    shortest, longest = length
-    if shortest > longest:
-        raise SettingsError(f"--min-words ({shortest}) must not exceed --max-words ({longest}).")
-    settings: dict[str, Any] = {
-        "pair": pair,
-        "min_words": shortest,
-        "max_words": longest,
-        "words": words,
-        "style": style,
-        "seed": seed,
-    }
-    if out is not None:
-        written = write_corpus(
-            Path(out), size=size, valid_size=valid_size, test_size=test_size, **settings
-        )
-        return Corpus(**written, folder=Path(out))
-    train, valid, test = (
-        generate(split=split, size=count, **settings)  # type: ignore[arg-type]
-        for split, count in (("train", size), ("valid", valid_size), ("test", test_size))
-    )
-    return Corpus(train, valid, test)
 
 
 def _lines(given: Lines) -> list[str]:

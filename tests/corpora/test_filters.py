@@ -1,21 +1,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from regard.base.errors import RunError, SettingsError
-from regard.corpora.cleaning import filter_corpus
+from regard.base.errors import DataError, RunError, SettingsError
+from regard.corpora import blocks
+from regard.corpora.cleaning import Account, filter_corpus, filter_pairs
 from regard.corpora.filters import (
-    Account,
     FilterSettings,
     LanguageCheck,
     Scripts,
     TextPair,
     WordAlignment,
     choose_filters,
-    filter_pairs,
+    drawn_sample,
 )
 from regard.corpora.grammar import generate
 
@@ -82,9 +83,19 @@ def test_copies_are_dropped_whatever_their_case_and_digits(corpus: list[TextPair
 
 def test_filters_can_be_switched_off(corpus: list[TextPair]) -> None:
     off = {name: 0 if name in ("min_words", "max_words", "max_ratio") else False
-           for name in FilterSettings.model_fields}  # fmt: skip
+           for name in FilterSettings.model_fields if name not in ("sample", "seed")}  # fmt: skip
     filters = choose_filters(FilterSettings(**off), corpus, pair="en-de")  # type: ignore[arg-type]
-    assert list(filters) == ["empty"]
+    assert list(filters.single) == ["empty"]
+    assert not filters.copies
+
+
+def test_a_sample_is_drawn_from_all_pairs_by_seed() -> None:
+    pairs = [TextPair(str(number), "") for number in range(1_000)]
+    found = drawn_sample(pairs, 100, seed=1)
+    assert len(set(found)) == 100
+    assert found == drawn_sample(pairs, 100, seed=1) != drawn_sample(pairs, 100, seed=2)
+    assert 350 < sum(int(pair.source) for pair in found) / 100 < 650
+    assert drawn_sample(pairs[:5], 100, seed=1) == pairs[:5]
 
 
 def test_wrong_translations_are_told_from_right_ones(corpus: list[TextPair]) -> None:
@@ -138,3 +149,64 @@ def test_a_corpus_through_the_filters(tmp_path: Path, corpus: list[TextPair]) ->
         filter_corpus(tmp_path / "raw.tsv", out=tmp_path / "other")
     with pytest.raises(SettingsError, match="max_words"):
         filter_corpus(tmp_path / "raw.tsv", out=tmp_path / "o.tsv", set=["max_word=3"])
+
+
+def test_any_number_of_processes_and_a_resumed_filtering_give_the_same(
+    tmp_path: Path, corpus: list[TextPair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(blocks, "COMMIT_SECONDS", 0.0)
+    bad = list(BAD.values())[1:]
+    rows = [row for one in corpus for row in (one, *bad[:1])] + corpus[:50] + bad
+    (tmp_path / "raw.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in rows).encode())
+    options = {"data": tmp_path / "raw.tsv", "set": {"sample": 300}}
+    whole = filter_corpus(**options, out=tmp_path / "1.tsv", processes=1)  # type: ignore[arg-type]
+    several = filter_corpus(**options, out=tmp_path / "2.tsv", processes=3)  # type: ignore[arg-type]
+    assert whole == several
+    assert whole.dropped["duplicates"] >= 50
+    assert whole.read == whole.kept + sum(whole.dropped.values()) == len(rows)
+
+    def stop(read: int) -> None:
+        if read >= 700:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        filter_corpus(**options, out=tmp_path / "3.tsv", progress=stop, processes=1)  # type: ignore[arg-type]
+    seen: list[int] = []
+    resumed = filter_corpus(
+        **options,
+        out=tmp_path / "3.tsv",
+        progress=seen.append,
+        processes=2,  # type: ignore[arg-type]
+    )
+    assert seen[0] > 700
+    assert resumed == whole
+    kept = [(tmp_path / f"{number}.tsv").read_bytes() for number in (1, 2, 3)]
+    assert kept[0] == kept[1] == kept[2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "1.tsv",
+        "2.tsv",
+        "3.tsv",
+        "raw.tsv",
+    ]
+
+
+def test_many_pairs_can_be_scored_at_once(tmp_path: Path, corpus: list[TextPair]) -> None:
+    (tmp_path / "raw.tsv").write_bytes("".join(f"{a}\t{b}\n" for a, b in corpus).encode())
+
+    def scored(sample: Sequence[TextPair]) -> Callable[[Sequence[TextPair]], list[bool]]:
+        assert len(sample) > 100
+        return lambda pairs: ["e" in pair.source for pair in pairs]
+
+    account = filter_corpus(tmp_path / "raw.tsv", out=tmp_path / "a.tsv", scored=scored)
+    assert set(account.dropped) <= {"alignment", "near-duplicates", "identical sides"}
+    kept = (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines()
+    assert all("e" in line.split("\t")[0] for line in kept)
+
+
+def test_unequal_files(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    (tmp_path / "a.de").write_text("eins\n")
+    with pytest.raises(DataError, match=r"a\.en: has 2 lines, but .*a\.de has 1"):
+        filter_corpus([tmp_path / "a.en", tmp_path / "a.de"], out=tmp_path / "b.tsv")
+    assert not (tmp_path / "b.tsv").exists()

@@ -58,7 +58,7 @@ class CommandWithParts(TyperCommand):
 
 
 class FilesCommand(CommandWithParts):
-    """A command whose first argument is followed by options that take one file or more.
+    """A command with options that take one file or more, behind its argument if it has one.
 
     `--data train.en train.de` is the same as `--data train.en --data train.de`.
     """
@@ -67,7 +67,8 @@ class FilesCommand(CommandWithParts):
         """Repeat the option before every further file."""
         valued = {name for p in self.params if not getattr(p, "is_flag", False) for name in p.opts}
         given: list[str] = []
-        option, awaited, argument = "", False, False
+        option, awaited = "", False
+        argument = all(p.param_type_name != "argument" for p in self.params)
         for word in args:
             if awaited:
                 awaited = False

@@ -1,27 +1,24 @@
-"""Filters of sentence pairs, and an account of how many pairs each of them dropped."""
+"""Filters of sentence pairs: what each of them keeps."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import random
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pydantic import Field
 
 from regard.base.errors import SettingsError
 from regard.settings.recipe import Settings
 from regard.text.lexical_table import WordTable, learn_word_table
-
-EXAMPLES = 3  # of dropped pairs, for each filter
-SHOWN = 60  # characters of an example
-SAMPLE = 20_000  # pairs from which scripts and word translations are learned
 
 
 class TextPair(NamedTuple):
@@ -53,84 +50,39 @@ class FilterSettings(Settings):
     alignment: bool = Field(
         True, description="drop pairs whose words translate each other no better than random pairs"
     )
-
-
-@dataclass
-class Account:
-    """How many pairs were read, kept and dropped, with examples of what each filter dropped."""
-
-    read: int = 0
-    kept: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[TextPair]] = field(default_factory=dict)
-
-    def add(self, pair: TextPair, reason: str | None) -> None:
-        """Count a pair that was kept, or dropped for this reason."""
-        self.read += 1
-        if reason is None:
-            self.kept += 1
-            return
-        self.dropped[reason] += 1
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < EXAMPLES:
-            shown.append(pair)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "read": self.read,
-            "kept": self.kept,
-            "dropped": dict(self.dropped),
-            "examples": {
-                name: [list(pair) for pair in found] for name, found in self.examples.items()
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Account:
-        """Return the account of `to_dict`."""
-        examples = {
-            name: [TextPair(*pair) for pair in found] for name, found in record["examples"].items()
-        }
-        return cls(record["read"], record["kept"], Counter(record["dropped"]), examples)
-
-    def __str__(self) -> str:
-        share = self.kept / self.read if self.read else 0.0
-        lines = [f"{self.read:,} pairs read, {self.kept:,} kept ({share:.1%})"]
-        for name, count in self.dropped.most_common():
-            lines.append(f"{count:>10,}  {name}")
-            for pair in self.examples[name][:1]:
-                lines.append(f"{'':>12}{_short(pair.source)} ||| {_short(pair.target)}")
-        return "\n".join(lines)
-
-
-def _short(text: str) -> str:
-    text = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    sample: int = Field(
+        20_000, ge=1, description="pairs from which scripts and word translations are learned"
     )
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    seed: int = Field(1, ge=0, description="seed of that sample")
 
 
-def filter_pairs(
-    pairs: Iterable[TextPair], filters: Mapping[str, Keeps], account: Account
-) -> Iterator[TextPair]:
-    """Yield the pairs that all filters keep; the first that drops a pair is its reason."""
-    for pair in pairs:
-        reason = next((name for name, keeps in filters.items() if not keeps(pair)), None)
-        account.add(pair, reason)
-        if reason is None:
-            yield pair
+@dataclass(frozen=True)
+class Filters:
+    """What decides about pairs, in this order; the first that drops a pair is the reason."""
+
+    single: Mapping[str, Keeps]
+    """By name, functions of the pair alone, which may run anywhere and in any order."""
+    copies: Mapping[str, Callable[[TextPair], str]]
+    """By name, what two pairs share of which the second is dropped."""
+    scored: Mapping[str, Callable[[Sequence[TextPair]], Sequence[bool]]] = field(
+        default_factory=dict
+    )
+    """By name, functions of many pairs at once, for models."""
+
+    def reason(self, pair: TextPair) -> str | None:
+        """Return the first filter that drops a pair for itself."""
+        return next((name for name, keeps in self.single.items() if not keeps(pair)), None)
 
 
 def choose_filters(
-    settings: FilterSettings, sample: Iterable[TextPair], *, pair: str | None = None
-) -> dict[str, Keeps]:
-    """Return the filters by name, cheap ones first.
+    settings: FilterSettings, pairs: Iterable[TextPair], *, pair: str | None = None
+) -> Filters:
+    """Return the filters that the settings ask for, cheap ones first.
 
-    `sample` are pairs of the corpus, from which its scripts and word translations are learned;
-    `pair` are the languages, as "en-de", without which they are not identified.
+    `pairs` are the corpus, from a sample of which scripts and word translations are learned; `pair`
+    are the languages, as "en-de", without which they are not identified.
     """
-    found: dict[str, Keeps] = {"empty": lambda p: bool(p.source.strip() and p.target.strip())}
+    found: dict[str, Keeps] = {"empty": _has_text}
     if settings.control:
         found["control characters"] = _is_clean
     if settings.min_words or settings.max_words:
@@ -138,25 +90,63 @@ def choose_filters(
     if settings.max_ratio:
         found["ratio"] = Ratio(settings.max_ratio)
     if settings.identical:
-        found["identical sides"] = lambda p: folded(p.source) != folded(p.target)
+        found["identical sides"] = _differs
     if settings.markup:
-        found["markup"] = lambda p: not (MARKUP.search(p.source) or MARKUP.search(p.target))
+        found["markup"] = _is_plain
     if settings.numbers:
-        found["numbers"] = lambda p: numbers_in(p.source) == numbers_in(p.target)
-    usable = [
-        each for each in islice(sample, SAMPLE) if all(keeps(each) for keeps in found.values())
-    ]
+        found["numbers"] = _has_equal_numbers
+    usable: list[TextPair] = []
+    if settings.script or settings.alignment:
+        drawn = drawn_sample(pairs, settings.sample, seed=settings.seed)
+        usable = [each for each in drawn if all(keeps(each) for keeps in found.values())]
     if settings.script and usable:
         found["script"] = Scripts.of(usable)
-    if settings.duplicates:
-        found["duplicates"] = Seen(lambda p: f"{p.source}\t{p.target}")
-    if settings.near_duplicates:
-        found["near-duplicates"] = Seen(lambda p: f"{skeleton(p.source)}\t{skeleton(p.target)}")
     if settings.language and pair is not None:
         found["language"] = LanguageCheck.of(pair)
     if settings.alignment and len(usable) >= FEWEST_TO_ALIGN:
         found["alignment"] = WordAlignment.of(usable)
-    return found
+    copies: dict[str, Callable[[TextPair], str]] = {}
+    if settings.duplicates:
+        copies["duplicates"] = _as_it_is
+    if settings.near_duplicates:
+        copies["near-duplicates"] = _skeletons
+    return Filters(found, copies)
+
+
+def drawn_sample(pairs: Iterable[TextPair], size: int, *, seed: int) -> list[TextPair]:
+    """Return so many pairs of a stream, each as likely as any other (Vitter 1985, algorithm R)."""
+    draw = random.Random(seed)
+    stream = iter(pairs)
+    chosen = list(islice(stream, size))
+    for number, pair in enumerate(stream, size + 1):
+        place = int(draw.random() * number)
+        if place < size:
+            chosen[place] = pair
+    return chosen
+
+
+def _has_text(pair: TextPair) -> bool:
+    return bool(pair.source.strip() and pair.target.strip())
+
+
+def _differs(pair: TextPair) -> bool:
+    return folded(pair.source) != folded(pair.target)
+
+
+def _is_plain(pair: TextPair) -> bool:
+    return not (MARKUP.search(pair.source) or MARKUP.search(pair.target))
+
+
+def _has_equal_numbers(pair: TextPair) -> bool:
+    return numbers_in(pair.source) == numbers_in(pair.target)
+
+
+def _as_it_is(pair: TextPair) -> str:
+    return f"{pair.source}\t{pair.target}"
+
+
+def _skeletons(pair: TextPair) -> str:
+    return f"{skeleton(pair.source)}\t{skeleton(pair.target)}"
 
 
 def _is_clean(pair: TextPair) -> bool:
@@ -250,24 +240,6 @@ class Scripts:
             scripts = [script for letter in side if (script := script_of(letter))]
             if scripts and scripts.count(expected) * 2 < len(scripts):
                 return False
-        return True
-
-
-class Seen:
-    """Keeps what did not come before, by a digest of 8 bytes for each pair."""
-
-    def __init__(self, key: Callable[[TextPair], str]):
-        self._key = key
-        self._known: set[bytes] = set()
-
-    def __call__(self, pair: TextPair) -> bool:
-        """Return whether the pair is new, and remember it."""
-        digest = hashlib.blake2b(
-            self._key(pair).encode("utf-8", "surrogatepass"), digest_size=8
-        ).digest()
-        if digest in self._known:
-            return False
-        self._known.add(digest)
         return True
 
 

@@ -1,7 +1,7 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from math import isqrt
@@ -15,6 +15,9 @@ from regard.base.protocols import Tokenizer
 from regard.batching.batch import Example
 from regard.batching.order import BatchOrder
 from regard.corpora import sources
+from regard.corpora.cleaning import Account, judged
+from regard.corpora.fetching import fetch_corpus
+from regard.corpora.filters import FilterSettings, TextPair, choose_filters
 from regard.corpora.parallel import SentencePair, hold_out, read_pairs
 from regard.corpora.sources import LeftOut
 from regard.runs.run import Run
@@ -55,7 +58,26 @@ def read_splits(settings: schema.DataSettings) -> Splits:
     settings = located(settings)
     left_out = LeftOut(refuse=not settings.skip_bad)
     parts = {part: _read(settings, part, left_out) for part in PARTS if getattr(settings, part)}
-    return _split(parts, settings, left_out, origin=settings.train[0])
+    note = ""
+    if settings.filter is not None:
+        parts["train"], note = _filtered(parts["train"], settings.filter, settings.pair)
+    splits = _split(parts, settings, left_out, origin=settings.train[0])
+    return replace(splits, notes=(note, *splits.notes)) if note else splits
+
+
+def _filtered(
+    pairs: list[SentencePair], settings: FilterSettings, languages: str | None
+) -> tuple[list[SentencePair], str]:
+    """Return the pairs that the filters keep, and the account of those that they drop."""
+    texts = [TextPair(pair.source, pair.target) for pair in pairs]
+    filters = choose_filters(settings, texts, pair=languages)
+    found = (verdicts.reasons for _, verdicts in judged(texts, filters))
+    account, kept = Account(), []
+    for pair, text, reason in zip(pairs, texts, chain.from_iterable(found), strict=True):
+        account.add(text, reason)
+        if reason is None:
+            kept.append(pair)
+    return kept, str(account)
 
 
 def located(settings: schema.DataSettings) -> schema.DataSettings:
@@ -64,6 +86,8 @@ def located(settings: schema.DataSettings) -> schema.DataSettings:
         return settings
     if not settings.train:
         raise sources.no_data("pairs", built_in=BUILT_IN)
+    if settings.fetch is not None and not Path(settings.train[0]).is_file():
+        fetch_corpus(settings.fetch, out=settings.train[0], pair=settings.pair)
     named = {part: getattr(settings, part) for part in PARTS}
     return settings.model_copy(update=sources.locate(named, records="pairs", pair=settings.pair))
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
 from regard.settings.recipe import File, Files, Names, Recipe, Settings
@@ -54,6 +55,14 @@ class DataSettings(Settings):
     )
     columns: Names = Field(
         (), description="columns of source and target in a table, by name, or by number from 1"
+    )
+    fetch: str | None = Field(
+        None,
+        description='corpus to fetch into the folder that train names, as "multi30k" or '
+        '"opus/Books"; one that is there is checked',
+    )
+    filter: FilterSettings | None = Field(
+        None, description="drop bad training pairs, as `regard corpus filter` does; none: keep all"
     )
     hold_out: int = Field(
         500, ge=1, description="pairs held out of train where valid is not given, at most a tenth"
