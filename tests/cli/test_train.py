@@ -82,12 +82,14 @@ def test_the_end_of_a_short_training_is_short(
     small = ["layers=1", "model_dim=16", "heads=2", "feed_forward=16"]
     settings = [line for line in toy_settings if not line.startswith("model.")]
     settings += [*(f"model.{line}" for line in small), "training.steps=2", "decoding.beam=2", many]
+    settings.append(many.replace("data.valid", "data.test"))
     out = tmp_path / "run"
     answer = run("train", "transformer-tiny", *options(settings), "--out", out)
     assert answer.code == 0
     if "the model has hardly learned" in answer.err:
         assert not (out / "engines").exists()
-        assert "greedy search; 95 % intervals" in answer.err
+        assert "It is tested by greedy search on 100 of 600 sentences" in answer.err
+        assert "(100 test sentences, greedy search; 95 % intervals)" in answer.err
     else:
         (measured,) = json.loads((out / "engines" / "patience.json").read_text()).values()
         assert measured["sentences"] == 600

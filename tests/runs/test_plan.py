@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from regard.batching.batch import split_rows
 from regard.batching.order import BatchPosition
 from regard.runs import plan
-from regard.runs.display import plan_rows
 from regard.training.loop import Limits, Objective, Optimisation, Start, Validation
 from regard.training.losses import LossSum
 from regard.training.progress import DataFacts, Fact
@@ -151,7 +150,7 @@ def test_a_plan_is_shown_in_words() -> None:
         updates=28_800,
         tokens_per_update=80.0,
     )
-    rows = dict(plan_rows(replace(found, estimate=estimate, trainings=3)))
+    rows = dict(plan.plan_rows(replace(found, estimate=estimate, trainings=3)))
     assert rows["rows"] == "90 rows"
     assert rows["model"] == "64 parameters"
     assert rows["updates"] == "3 x 28,800 of 80 target tokens; 7 an epoch, 4,114 epochs"
@@ -159,7 +158,7 @@ def test_a_plan_is_shown_in_words() -> None:
         "3 x about 2 hours and the validations (250 ms an update, measured on 3)"
     )
     minutes = replace(estimate, by_minutes=True, seconds=600.0, processes=2, trained_parameters=60)
-    rows = dict(plan_rows(replace(found, estimate=minutes, reasons=("few pairs", "short"))))
+    rows = dict(plan.plan_rows(replace(found, estimate=minutes, reasons=("few pairs", "short"))))
     assert rows["model"] == "64 parameters, 4 frozen"
     assert rows["time"] == (
         "10 minutes, as asked for (250 ms an update, measured on 3, 2 processes)"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.runs.run import Run, open_run
+from regard.runs.run import Run, open_run, open_store
 from regard.settings.recipe import toml_value
-from regard.tasks import TASKS, parse_recipe, task_of
+from regard.tasks import TASKS, parse_recipe, read_recipe, task_of
 
 # Of each task: the settings that are kept, with the value of the run and another one.
 KEPT: dict[str, dict[str, tuple[Any, Any]]] = {
@@ -90,3 +90,59 @@ def test_another_model_or_other_data_is_another_run(tmp_path: Path) -> None:
     for part, change in {"model": {"model.hidden": 3}, "data": {"data.window": 3}}.items():
         with pytest.raises(SettingsError, match=f"The settings under '{part}' differ"):
             open_run(tmp_path / "run", recipe_of("forecast", **change), resume=True)
+
+
+# Of each task, the settings that name files or folders.
+PATHS = {
+    "translate": ("data.train", "data.valid", "data.test", "training.start_from"),
+    "language-model": ("data.text", "data.valid", "training.start_from"),
+    "classify-text": ("data.train", "data.valid", "data.test", "pretrained"),
+    "forecast": ("data.file",),
+    "classify-nodes": ("data.edges", "data.features", "data.labels"),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_files_are_found_from_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home / "given", elsewhere):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    given = recipe_of(task, **dict.fromkeys(PATHS[task], "given"))
+    open_store(open_run(Path("runs/mine"), given, resume=False), keep=1, fingerprint="1")
+
+    monkeypatch.chdir(elsewhere)
+    run = Run.open(home / "runs" / "mine")
+    found = run.recipe(type(given))
+    for key in PATHS[task]:
+        assert setting_of(found, key) in (str(home / "given"), (str(home / "given"),))
+    open_run(run.folder, found, resume=True)
+    assert read_recipe(run.folder / "recipe.toml") == given  # as the user wrote it
+
+    monkeypatch.chdir(tmp_path)
+    home.rename(tmp_path / "moved")  # with its data: the way from the run to it is the same
+    moved = Run.open(Path("moved/runs/mine")).recipe(type(given))
+    assert setting_of(moved, PATHS[task][0]) in (
+        str(tmp_path / "moved" / "given"),
+        (str(tmp_path / "moved" / "given"),),
+    )
+
+
+def setting_of(recipe: Any, key: str) -> Any:
+    for name in key.split("."):
+        recipe = getattr(recipe, name)
+    return recipe
+
+
+def test_data_that_lies_elsewhere_now_is_looked_for_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("home", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    given = recipe_of("translate", **{"data.train": "pairs.tsv"})
+    open_store(open_run(Path("mine"), given, resume=False), keep=1, fingerprint="1")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Run.open(tmp_path / "home" / "mine").recipe(type(given)) == given

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.serving.languages import Pair, language_name, pair_of, read_pair
+from regard.serving.languages import UNNAMED, Pair, language_name, pair_of, read_pair
 from regard.tasks.translation.settings import DataSettings
-
-RUN = Path("runs/mine")
 
 
 @pytest.mark.parametrize(
@@ -24,22 +20,19 @@ RUN = Path("runs/mine")
 )
 def test_languages_are_seen_from_the_data(files: tuple[str, ...], pair: str) -> None:
     data = DataSettings(train=files, built_in=not files)
-    assert str(pair_of(data, run=RUN)) == pair
+    assert str(pair_of(data)) == pair
 
 
 @pytest.mark.parametrize("files", [("train.tsv",), ("a.src", "a.tgt"), ("a.en", "a.txt")])
-def test_languages_that_the_data_do_not_name_are_an_error(files: tuple[str, ...]) -> None:
-    with pytest.raises(
-        SettingsError, match=r"languages of runs/mine cannot be read.*give them with --pair"
-    ):
-        pair_of(DataSettings(train=files), run=RUN)
+def test_languages_that_the_data_do_not_name_stay_unnamed(files: tuple[str, ...]) -> None:
+    assert pair_of(DataSettings(train=files)) == UNNAMED
+    assert pair_of(DataSettings(from_memory=True)) == UNNAMED
 
 
-def test_data_from_memory_does_not_tell_its_languages() -> None:
-    with pytest.raises(
-        SettingsError, match=r"runs/mine was trained on data given in Python.*--pair"
-    ):
-        pair_of(DataSettings(from_memory=True), run=RUN)
+def test_languages_are_seen_from_the_pair_and_the_columns() -> None:
+    assert pair_of(DataSettings(train=("a.tsv",), pair="en-de")) == Pair("en", "de")
+    assert pair_of(DataSettings(train=("a.tsv",), columns=("fr", "cs"))) == Pair("fr", "cs")
+    assert pair_of(DataSettings(train=("a.tsv",), columns=("2", "1"))) == UNNAMED
 
 
 @pytest.mark.parametrize(
@@ -61,3 +54,4 @@ def test_an_invalid_pair_is_refused(text: str) -> None:
 def test_languages_have_names() -> None:
     assert language_name("de") == "German"
     assert language_name("tlh") == "tlh"
+    assert language_name(UNNAMED.source) == "source language"

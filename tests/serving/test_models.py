@@ -10,7 +10,7 @@ import pytest
 from regard.base.errors import SettingsError
 from regard.runs.examples import keep_examples
 from regard.runs.run import Run
-from regard.serving.languages import Pair
+from regard.serving.languages import UNNAMED, Pair
 from regard.serving.models import example_sentences, load_models
 from regard.tasks.translation.model import load
 from regard.tasks.translation.settings import DataSettings, GrammarSettings
@@ -55,9 +55,9 @@ def test_pairs_that_do_not_fit_are_refused(random_transformer_run: Path) -> None
         load_models([random_transformer_run] * 3, pairs=["en-de", "de-en"])
 
 
-def test_unknown_languages_are_an_error(random_transformer_run: Path) -> None:
-    with pytest.raises(SettingsError, match=r"names of its files \(train.src, train.tgt\)"):
-        load_models([random_transformer_run])
+def test_a_run_is_served_also_if_nothing_names_its_languages(random_transformer_run: Path) -> None:
+    (model,) = load_models([random_transformer_run])
+    assert model.pair == UNNAMED
 
 
 def test_examples_come_from_the_grammar(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def serve(
     import logging
 
     from regard.serving.app import create_app
+    from regard.serving.languages import UNNAMED
     from regard.serving.limits import Keys
     from regard.serving.models import load_models
     from regard.serving.server import listening_socket, make_server
@@ -123,6 +124,8 @@ def serve(
             typer.echo(
                 f"{model.name}: {model.pair}, engine {model.translator.engine.name}", err=True
             )
+        if any(model.pair == UNNAMED for model in models):
+            typer.echo("The data names no languages: name them with --pair, as en-de.", err=True)
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
             f"Serving at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)", err=True

@@ -93,23 +93,37 @@ def train(
         if recipe is None:
             raise SettingsError("A plan needs a recipe: regard train RECIPE --dry-run.")
         planned = plan(recipe, **given)
-        print_json(planned.to_dict()) if json else typer.echo(str(planned))
+        if json:
+            print_json(planned.to_dict())
+        else:
+            show_lines(str(planned).splitlines())
         return
     show_end(train_recipe(recipe, out=out, resume=resume, **given), json=json)
 
 
-def show_end(trained: Any, *, json: bool) -> None:
-    """Show the results of a training, a picture if there is a terminal, and what to type next."""
+def show_lines(lines: list[str]) -> None:
+    """Print lines, wrapped between words on a terminal."""
     from rich.console import Console
 
-    console = Console(stderr=True)
-    for line in trained.lines():
-        typer.echo(line, err=True)
+    from regard.runs.display import print_line
+
+    for line in lines:
+        print_line(Console(), line)
+
+
+def show_end(trained: Any, *, json: bool) -> None:
+    """Show the results of a training, a picture if there is a terminal, and what to type next."""
+    from regard.runs.display import ConsoleDisplay
+
+    display = ConsoleDisplay()
+    console = display.console
+    for line in ["", *trained.lines()]:
+        display.note(line)
     drawn = trained.drawn(console.width) if console.is_terminal else None
     if drawn is not None:
         console.print("\n", drawn, sep="", soft_wrap=True)
     commands = trained.next_commands()
     for line in ["", "Next:", *(f"  {command}" for command in commands)] if commands else []:
-        typer.echo(line, err=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)  # to be copied
     if json:
         print_json(trained.to_dict())

@@ -88,6 +88,15 @@ def no_data(records: Records, *, built_in: str = "") -> SettingsError:
     )
 
 
+def require_files(from_memory: bool, *, what: str) -> None:
+    """Refuse to look for the files of data that was given in Python."""
+    if from_memory:
+        raise SettingsError(
+            f"This run was trained on {what} given in Python, not in files. Give the same data "
+            "again: regard.train(..., data=...)."
+        )
+
+
 def held_out_note(total: int, what: str, sizes: Mapping[str, int], *, seed: int) -> str:
     """Return one sentence about the parts that were held out."""
     purposes = {"valid": "for validation", "test": "to test on"}

@@ -40,10 +40,12 @@ class Paragraph:
     """A paragraph of plain text."""
 
     text: str
+    small: bool = False
 
     def to_html(self, number: int) -> str:
         """Return the paragraph."""
-        return f"<p>{escaped(self.text)}</p>"
+        kind = ' class="small"' if self.small else ""
+        return f"<p{kind}>{escaped(self.text)}</p>"
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,8 @@ class HoverMap:
             '<p class="reading" aria-live="polite">Point at a target word, or move to it with '
             "the Tab key, to see what it attends to.</p>\n"
             f'<div class="grid{many}" role="group" aria-label="heat map"{_direction(drawn.source)}>'
-            f"{_grid(source, target, rounded, drawn.limit)}</div>\n</figure>"
+            f"{_grid(source, target, rounded, drawn.limit)}</div>\n"
+            f'<p class="scale">weight 0 <span></span> {drawn.limit:.2g}</p>\n</figure>'
         )
 
 

@@ -1,8 +1,9 @@
 """What is shown while long work goes on: a live line on a terminal, plain lines in a log."""
 
+import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from threading import Timer
@@ -18,8 +19,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-from regard.runs.plan import Estimate, PlanMade, TrainingPlan, plan_of
+from regard.runs.plan import PlanMade, plan_of
 from regard.training.loop import Limits, Start
 from regard.training.progress import Observer, Observers
 from regard.training.progress import Progress as TrainingProgress
@@ -27,8 +29,31 @@ from regard.training.update import UpdateResult
 
 SECONDS_BETWEEN_LINES = 10.0  # in a log
 SECONDS_WORTH_A_LINE = 2.0
+WIDE = 100  # columns of a terminal with room for everything
+DEEPEST = 14  # columns that the second line of a row may be indented
 
 Line = TypeVar("Line", bound="LiveLine")
+
+
+def print_line(console: Console, line: str) -> None:
+    """Print a line as it is; on a terminal it is wrapped between words.
+
+    The text of a row, as `memory      about 20 MB`, goes on below its beginning.
+    """
+    text = Text(line)
+    found = re.match(r" *\S+ {2,}", line)
+    indent = found.end() if found and found.end() <= DEEPEST else 0
+    if not console.is_terminal or text.cell_len <= console.width or console.width < 3 * DEEPEST:
+        console.print(text, soft_wrap=True)
+        return
+    for number, part in enumerate(text[indent:].wrap(console, console.width - indent)):
+        before = Text(" " * indent) if number else text[:indent]
+        console.print(before + part, soft_wrap=True)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 class LiveLine:
@@ -36,16 +61,29 @@ class LiveLine:
 
     def __init__(self, console: Console, title: str):
         self._console = console
+        wide = console.width >= WIDE
+        longest, bar = (24, 20) if wide else (12, 10)
+        self._room = longest + bar + (11 if wide else 3)  # what is not left for the facts
         self._bar = Progress(
-            TextColumn(f"[bold]{title}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[facts]}"),
-            TimeElapsedColumn(),
+            TextColumn(shortened(title, longest), style="bold", markup=False),
+            BarColumn(bar_width=bar),
+            TextColumn("{task.fields[facts]}", markup=False),
+            *([TimeElapsedColumn()] if wide else []),
             console=console,
             disable=not console.is_terminal,
             transient=True,
         )
         self._task = self._bar.add_task(title, total=1.0, facts="")
+
+    def _move(self, done: float, facts: Sequence[str]) -> None:
+        """Show how much is done, and as many of the facts as fit, the first ones first."""
+        room, shown = self._console.width - self._room, ""
+        for fact in facts:
+            longer = f"{shown}  {fact}" if shown else fact
+            if len(longer) > room:
+                break
+            shown = longer
+        self._bar.update(self._task, completed=done, facts=shown)
 
     def __enter__(self: Line) -> Line:
         self._bar.start()
@@ -69,7 +107,7 @@ class TrainingDisplay(LiveLine):
         self._limits = limits
         self._recent: deque[tuple[float, int]] = deque(maxlen=50)
         self._last_line = time.monotonic()
-        self._valid = ""
+        self._valid: list[str] = []
 
     def starting(self, start: Start) -> None:
         """Show the plan of a training whose data was described."""
@@ -84,23 +122,25 @@ class TrainingDisplay(LiveLine):
         self._recent.append((progress.seconds, result.tokens))
         done = max(1e-9, self._limits.done(progress))
         left = progress.seconds * (1 - done) / done
-        line = (
-            f"step {progress.step:>5}  loss {result.loss:.4g}  "
-            f"{self._speed():>6,.0f} {self._unit}/s  "
-            f"padding {facts['padding']:.1%}  ETA {int(left) // 60}:{int(left) % 60:02d}"
-            f"{self._valid}"
-        )
-        self._bar.update(self._task, completed=done, facts=line)
+        parts = [
+            f"step {progress.step:>5}",
+            f"loss {result.loss:.4g}",
+            f"ETA {int(left) // 60}:{int(left) % 60:02d}",
+            f"{self._speed():>6,.0f} {self._unit}/s",
+            *self._valid,
+            f"padding {facts['padding']:.1%}",
+        ]
+        self._move(done, parts)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._print(line)
+            self._print("  ".join(parts))
 
     def validated(self, progress: TrainingProgress, metrics: Mapping[str, float]) -> None:
         """Show one validation."""
-        self._valid = "  " + "  ".join(f"valid {name} {v:.3g}" for name, v in metrics.items())
-        star = "  (best so far)" if progress.best_step == progress.step else ""
-        self._print(f"step {progress.step:>5}{self._valid}{star}")
+        self._valid = [f"valid {name} {value:.3g}" for name, value in metrics.items()]
+        star = ["(best so far)"] if progress.best_step == progress.step else []
+        self._print("  ".join([f"step {progress.step:>5}", *self._valid, *star]))
 
     def finished(self, progress: TrainingProgress, reason: str) -> None:
         """Say why it is over."""
@@ -111,67 +151,13 @@ class TrainingDisplay(LiveLine):
         self._print(line)
 
     def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(self._console, line)
 
     def _speed(self) -> float:
         """Return target tokens a second over the last updates."""
         (first, _), (last, _) = self._recent[0], self._recent[-1]
         tokens = sum(tokens for _, tokens in list(self._recent)[1:])
         return tokens / (last - first) if last > first else 0.0
-
-
-def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
-    """Return what a person wants to know of a plan, as rows of a name and a text."""
-    found, often = plan.estimate, f"{plan.trainings} x " if plan.trainings > 1 else ""
-    memory = found.memory
-    parts = ", ".join(
-        f"{name} {_megabytes(getattr(memory, name))}"
-        for name in ("weights", "gradients", "optimiser", "activations")
-    )
-    frozen = found.parameters - found.trained_parameters
-    return [
-        *((fact.name.replace("_", " "), fact.text) for fact in plan.facts),
-        ("model", f"{found.parameters:,} parameters" + (f", {frozen:,} frozen" * bool(frozen))),
-        ("updates", often + _updates_text(found, unit=plan.unit)),
-        ("memory", f"about {_megabytes(memory.total)} MB of tensors ({parts})"),
-        ("time", often + _time_text(found)),
-        *(("" if number else "because", why) for number, why in enumerate(plan.reasons)),
-    ]
-
-
-def _updates_text(found: Estimate, *, unit: str) -> str:
-    epochs = found.epochs
-    shown = f"{found.updates:,}" if not found.by_minutes else f"about {found.updates:,}"
-    shown += f" of {found.tokens_per_update:,.0f} {unit}"
-    if found.updates_per_epoch is None or epochs is None:
-        return shown
-    return f"{shown}; {found.updates_per_epoch:,} an epoch, {_two_digits(epochs)} epochs"
-
-
-def _time_text(found: Estimate) -> str:
-    each = f"{_seconds(found.seconds_per_update)} an update, measured on "
-    each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
-    shared = f", {found.processes} processes" if found.processes > 1 else ""
-    if found.by_minutes:
-        return f"{found.seconds / 60:g} minutes, as asked for ({each}{shared})"
-    return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
-
-
-def _seconds(seconds: float) -> str:
-    """Return a duration in the unit that suits it."""
-    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{_two_digits(seconds / size)} {unit}"
-    return f"{_two_digits(seconds)} s" if seconds >= 1 else f"{_two_digits(1000 * seconds)} ms"
-
-
-def _two_digits(number: float) -> str:
-    """Return a number with at least two digits that count: 0.53, 5.3, 53, 530."""
-    return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
-
-
-def _megabytes(count: int) -> str:
-    return _two_digits(count / 1e6)
 
 
 class QuietDisplay(TrainingDisplay):
@@ -236,7 +222,7 @@ class ConsoleDisplay:
 
     def note(self, line: str) -> None:
         """Print the line as it is."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(self.console, line)
 
 
 class SilentDisplay:
@@ -340,19 +326,20 @@ class BulkDisplay(LiveLine):
         if self._first is None:  # a resumed work begins in the middle
             self._first = (lines, share or 0.0)
         facts = self._facts(lines, share, now - self._start)
-        self._bar.update(self._task, completed=share or 0.0, facts=facts)
+        self._move(share or 0.0, facts)
         if not self._console.is_terminal and now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._console.print(f"{self._title}: {facts}", highlight=False, soft_wrap=True)
+            print_line(self._console, f"{self._title}: {'  '.join(facts)}")
 
-    def _facts(self, lines: int, share: float | None, seconds: float) -> str:
+    def _facts(self, lines: int, share: float | None, seconds: float) -> list[str]:
         first_line, first_share = self._first or (0, 0.0)
         speed = (lines - first_line) / seconds if seconds > 0 else 0.0
-        shown = f"{lines:,} lines  {speed:,.0f} lines/s"
+        shown = [f"{lines:,} lines", f"{speed:,.0f} lines/s"]
         if share is None or share <= first_share:
             return shown
         left = int(seconds * (1 - share) / (share - first_share))
-        return f"{shown}  {share:.1%}  ETA {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        eta = f"ETA {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        return [*shown, f"{share:.1%}", eta]
 
 
 @contextmanager

@@ -109,13 +109,10 @@ class TrainingPlan:
         }
 
     def __str__(self) -> str:
-        from regard.runs.display import plan_rows
-
         return "\n".join(f"{name:<11} {text}" for name, text in plan_rows(self))
 
     def _repr_html_(self) -> str:
         from regard.pictures.svg import notebook_lines
-        from regard.runs.display import plan_rows
 
         return notebook_lines(*plan_rows(self))
 
@@ -337,3 +334,57 @@ def _state_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 def _bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
+
+
+def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
+    """Return what a person wants to know of a plan, as rows of a name and a text."""
+    found, often = plan.estimate, f"{plan.trainings} x " if plan.trainings > 1 else ""
+    memory = found.memory
+    parts = ", ".join(
+        f"{name} {_megabytes(getattr(memory, name))}"
+        for name in ("weights", "gradients", "optimiser", "activations")
+    )
+    frozen = found.parameters - found.trained_parameters
+    return [
+        *((fact.name.replace("_", " "), fact.text) for fact in plan.facts),
+        ("model", f"{found.parameters:,} parameters" + (f", {frozen:,} frozen" * bool(frozen))),
+        ("updates", often + _updates_text(found, unit=plan.unit)),
+        ("memory", f"about {_megabytes(memory.total)} MB of tensors ({parts})"),
+        ("time", often + _time_text(found)),
+        *(("" if number else "because", why) for number, why in enumerate(plan.reasons)),
+    ]
+
+
+def _updates_text(found: Estimate, *, unit: str) -> str:
+    epochs = found.epochs
+    shown = f"{found.updates:,}" if not found.by_minutes else f"about {found.updates:,}"
+    shown += f" of {found.tokens_per_update:,.0f} {unit}"
+    if found.updates_per_epoch is None or epochs is None:
+        return shown
+    return f"{shown}; {found.updates_per_epoch:,} an epoch, {_two_digits(epochs)} epochs"
+
+
+def _time_text(found: Estimate) -> str:
+    each = f"{_seconds(found.seconds_per_update)} an update, measured on "
+    each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
+    shared = f", {found.processes} processes" if found.processes > 1 else ""
+    if found.by_minutes:
+        return f"{found.seconds / 60:g} minutes, as asked for ({each}{shared})"
+    return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
+
+
+def _seconds(seconds: float) -> str:
+    """Return a duration in the unit that suits it."""
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{_two_digits(seconds / size)} {unit}"
+    return f"{_two_digits(seconds)} s" if seconds >= 1 else f"{_two_digits(1000 * seconds)} ms"
+
+
+def _two_digits(number: float) -> str:
+    """Return a number with at least two digits that count: 0.53, 5.3, 53, 530."""
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
+
+
+def _megabytes(count: int) -> str:
+    return _two_digits(count / 1e6)

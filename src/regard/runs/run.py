@@ -2,7 +2,7 @@
 
 recipe.toml        how it was made
 source.*, target.* the tokenizers, as plain files
-evidence.json      the format of these files, and the versions and data that it began with
+evidence.json      the format of these files, and the versions, data and place that it began with
 metrics.jsonl      the course of the training
 checkpoints/       to continue from
 best/              the weights that validation chose
@@ -13,6 +13,7 @@ examples.txt       a few sentences to try it with
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import signal
@@ -112,7 +113,15 @@ class Run:
     def recipe(self, kind: type[recipes.AnyRecipe]) -> recipes.AnyRecipe:
         """Return the recipe that the run was made with, which must be of this kind."""
         recipes.require_task(self.task, kind)
-        return recipes.validate(self.table, kind, origin=str(self.folder / RECIPE))
+        found = recipes.validate(self.table, kind, origin=str(self.folder / RECIPE))
+        return recipes.with_paths(found, self.path_of)
+
+    def path_of(self, name: str) -> str:
+        """Return where a file of the recipe is: names are relative to where the training began."""
+        way = _recorded(self.folder).get("started_in")
+        start = (self.folder / way).resolve() if isinstance(way, str) else Path.cwd()
+        there = start / name
+        return str(there) if start != Path.cwd() and there.exists() else name
 
     @property
     def task(self) -> str:
@@ -126,6 +135,12 @@ class Run:
 
     def rewrite(self, recipe: recipes.Recipe) -> None:
         """Record the recipe that a resumed training or a tuned search goes on with."""
+        given: dict[str, str] = {}  # paths are kept as they were given
+        recipes.with_paths(
+            recipes.validate(self.table, type(recipe), origin=RECIPE),
+            lambda name: given.setdefault(self.path_of(name), name),
+        )
+        recipe = recipes.with_paths(recipe, lambda name: given.get(name, name))
         path, text = self.folder / RECIPE, recipes.recipe_text(recipe)
         if path.read_text(encoding="utf-8") != text:
             write_file(path, text)
@@ -213,8 +228,9 @@ def open_run(folder: Path, recipe: recipes.Recipe, *, resume: bool) -> Run:
         return Run.create(folder, recipe)
     run = Run.open(folder)
     before = run.recipe(type(recipe))
+    was_absolute, absolute = (recipes.with_paths(one, os.path.abspath) for one in (before, recipe))
     for part in type(recipe).model_fields.keys() - MAY_CHANGE:
-        if getattr(before, part) != getattr(recipe, part):
+        if getattr(was_absolute, part) != getattr(absolute, part):
             raise SettingsError(
                 f"The settings under {part!r} differ from those of the run at {folder}: "
                 "a resumed training keeps them. Train into another folder to change them."
@@ -305,15 +321,6 @@ def quoted(folder: Path) -> str:
     return shlex.quote(str(folder))
 
 
-def require_files(from_memory: bool, *, what: str) -> None:
-    """Refuse to look for the files of data that was given in Python."""
-    if from_memory:
-        raise SettingsError(
-            f"This run was trained on {what} given in Python, not in files. Give the same data "
-            "again: regard.train(..., data=...)."
-        )
-
-
 def finish_or_start(folder: Path, recipe: recipes.Recipe) -> Run:
     """Return the run of this recipe in the folder, new if there is none."""
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())
@@ -369,8 +376,17 @@ def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
             "exactly. Restore the data, or train into another folder."
         )
     if "data" not in before:
-        write_json(run.folder / EVIDENCE, {**evidence, **before})
+        record = {**evidence, "started_in": _way_back(run.folder), **before}
+        write_json(run.folder / EVIDENCE, record)
     return store
+
+
+def _way_back(folder: Path) -> str:
+    """Return the current directory as seen from a run, so that both can be moved together."""
+    try:
+        return os.path.relpath(Path.cwd(), folder.resolve())
+    except ValueError:  # on another drive
+        return str(Path.cwd())
 
 
 def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False) -> list[Any]:

@@ -48,9 +48,14 @@ class Pair(NamedTuple):
         return f"{self.source}-{self.target}"
 
 
+# What a model translates between if nothing tells.
+UNNAMED = Pair("src", "tgt")
+SIDES = dict(zip(UNNAMED, ("source language", "target language"), strict=True))
+
+
 def language_name(code: str) -> str:
     """Return the English name of a language, or its code if it is unknown."""
-    return NAMES.get(code, code)
+    return NAMES.get(code) or SIDES.get(code, code)
 
 
 def read_pair(text: str) -> Pair:
@@ -64,25 +69,16 @@ def read_pair(text: str) -> Pair:
     return Pair(source, target)
 
 
-def pair_of(data: DataSettings, *, run: Path) -> Pair:
-    """Return the languages of a run: those of the built-in corpus, or the endings of its files."""
+def pair_of(data: DataSettings) -> Pair:
+    """Return the languages of a run, by its data: their pair, columns or files; else `UNNAMED`."""
     if data.built_in:
         return read_pair(data.grammar.pair)
     if data.pair is not None:
         return read_pair(data.pair)
-    if data.from_memory:
-        raise SettingsError(
-            f"{run} was trained on data given in Python, which does not tell its languages: say "
-            "them with --pair, as --pair en-de."
-        )
-    codes = [_suffix(file) for file in data.train]
-    if len(codes) == 2 and all(code in NAMES for code in codes):
-        return Pair(codes[0], codes[1])
-    raise SettingsError(
-        f"The languages of {run} cannot be read from the names of its files "
-        f"({', '.join(Path(file).name for file in data.train)}): give them with --pair, as in "
-        "--pair en-de."
-    )
+    for codes in (data.columns, tuple(map(_suffix, data.train))):
+        if len(codes) == 2 and all(code in NAMES for code in codes):
+            return Pair(*codes)
+    return UNNAMED
 
 
 def _suffix(file: str) -> str:

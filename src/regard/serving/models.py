@@ -71,7 +71,7 @@ def load_models(
     for number, run in enumerate(runs):
         translator = load(run)
         data = translator.recipe.data
-        pair = given[number] if given else pair_of(data, run=run)
+        pair = given[number] if given else pair_of(data)
         translator.engine = choose_engine(
             translator, folder=run, engine=engine, threads=threads, report=report
         )

@@ -2,7 +2,8 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args, get_origin
 
@@ -30,6 +31,15 @@ def _several(value: Any) -> Any:
 Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
+@dataclass(frozen=True)
+class PathMark:
+    """Marks the settings that name files or folders."""
+
+
+File = Annotated[str | None, PathMark()]
+Files = Annotated[Names, PathMark()]
+
+
 class Recipe(Settings):
     """A recipe of any task; each task has a subclass with tables of its own."""
 
@@ -47,6 +57,18 @@ RENAMED = {"training.second_beta": "training.beta2"}
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def with_paths(settings: AnySettings, rename: Callable[[str], str]) -> AnySettings:
+    """Return the settings with other names of their files and folders."""
+    changed: dict[str, Any] = {}
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            changed[name] = with_paths(value, rename)
+        elif value and any(isinstance(mark, PathMark) for mark in field.metadata):
+            changed[name] = rename(value) if isinstance(value, str) else tuple(map(rename, value))
+    return settings.model_copy(update=changed)
 
 
 def expect(recipe: Recipe, kind: type[AnyRecipe]) -> AnyRecipe:

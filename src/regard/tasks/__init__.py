@@ -20,6 +20,7 @@ from regard.settings.recipe import (
     read_table,
     require_known,
     validate,
+    with_paths,
 )
 
 if TYPE_CHECKING:
@@ -345,7 +346,8 @@ def _recipe_of_run(folder: Path, overrides: Sequence[str]) -> Recipe:
     """Return the recipe of a run with these changes."""
     from regard.runs.run import RECIPE, Run
 
-    return read_recipe(Run.open(folder).folder / RECIPE, overrides=overrides)
+    run = Run.open(folder)
+    return with_paths(read_recipe(run.folder / RECIPE, overrides=overrides), run.path_of)
 
 
 def require_buildable(recipe: Recipe) -> None:

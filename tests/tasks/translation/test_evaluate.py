@@ -104,7 +104,7 @@ def test_the_end_of_a_training_shows_scores_samples_and_what_to_type(toy_run: Pa
     (low, high), _ = ((each.low, each.high) for each in found.intervals)
     assert low <= found.bleu.value <= high
     assert lines[0].startswith(f"BLEU {found.bleu.value:.1f} [{low:.1f}, {high:.1f}]   chrF ")
-    assert f"({len(pairs)} test sentences, {found.search}; 95 % intervals)" in lines[0]
+    assert lines[1] == f"({len(pairs)} test sentences, {found.search}; 95 % intervals)"
     best, worst = lines.index("Best translations (chrF)"), lines.index("Worst translations (chrF)")
     assert best < worst
     scores = found.sentence_scores
@@ -119,10 +119,11 @@ def test_validation_stands_in_for_a_missing_test_part(toy_run: Path, tmp_path: P
     pairs = read_splits(model.recipe.data).valid[:6]
     found = replace(evaluate(model, pairs, beam=1), part="validation")
     trained = TrainedTranslator(Run.open(toy_run), model, found)
-    assert "6 validation sentences, greedy search" in trained.lines()[0]
+    assert "6 validation sentences, greedy search" in trained.lines()[1]
     record = trained.to_dict()
     assert record["test"] is None
     assert record["validation"]["search"] == {"beam": 1}
+    assert record["validation"]["sentences"] == 6
     write_report(trained, tmp_path / "report.html", title="no test")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in ("Scores on the validation set", "There is no test part", "What attention looks at",
@@ -137,5 +138,6 @@ def test_a_terminal_shows_what_a_good_translation_attends_to(toy_run: Path) -> N
     trained = TrainedTranslator(Run.open(toy_run), model, replace(found, pairs=pairs))
     drawn = trained.drawn(100)
     assert drawn is not None
+    assert drawn.plain.startswith("What each word of a good translation attends to\n\n")
     assert any(pair.source.split()[0] in drawn.plain for pair in pairs)
     assert replace(trained, evaluation=None).drawn(100) is None

@@ -16,7 +16,6 @@ from regard.batching.windows import WindowBatch
 from regard.corpora import series as series_data
 from regard.corpora import series_files, sources
 from regard.corpora.tables import RECORDS, Columns, read_rows
-from regard.runs.run import require_files
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
@@ -169,7 +168,7 @@ def read_series(settings: SeriesSettings) -> tuple[series_data.Series, tuple[str
 
     Where the end of the series is the test, the scale is taken from what lies before it.
     """
-    require_files(settings.from_memory, what="numbers")
+    sources.require_files(settings.from_memory, what="numbers")
     settings = located(settings)
     if settings.file is None:
         cut = {"window": settings.window, "horizon": settings.horizon, "windows": FEWEST_WINDOWS}

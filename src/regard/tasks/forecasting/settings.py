@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.settings.models import ForecasterSettings
-from regard.settings.recipe import Recipe, Settings
+from regard.settings.recipe import File, Recipe, Settings
 
 
 class SeriesSettings(Settings):
@@ -17,7 +17,7 @@ class SeriesSettings(Settings):
     asks_for_built_in: ClassVar[str] = "terms"
     """The key that asks for the built-in data when it is set."""
 
-    file: str | None = Field(None, description="table with the series: CSV, TSV, JSONL or Parquet")
+    file: File = Field(None, description="table with the series: CSV, TSV, JSONL or Parquet")
     column: str | None = Field(None, description="column of the file; none: its only column")
     inputs: tuple[str, ...] = Field((), description="further columns that the model reads")
     dates: str | None = Field(None, description="column of dates; none: found by its cells")

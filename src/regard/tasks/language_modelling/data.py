@@ -24,7 +24,7 @@ from regard.batching.texts import (
 from regard.corpora import running_text, sources
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.models.language_model import LanguageModel
-from regard.runs.run import Run, require_files
+from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.language_modelling import settings as schema
 from regard.text import tokenizers
@@ -198,7 +198,7 @@ class _Parts:
     """The two parts of a text, which can be read again and again."""
 
     def __init__(self, settings: schema.TextSettings, texts: Texts | None = None):
-        require_files(settings.from_memory and texts is None, what="texts")
+        sources.require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise sources.no_data("texts")
         chunks = partial(running_text.text_chunks, columns=settings.columns)

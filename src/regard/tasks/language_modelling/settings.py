@@ -9,17 +9,17 @@ from pydantic import Field, model_validator
 
 from regard.settings.language_models import LanguageModelSettings
 from regard.settings.models import CausalTransformerSettings
-from regard.settings.recipe import Names, Recipe, Settings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings
 
 
 class TextSettings(Settings):
     """Where the text comes from: plain files, columns of tables, or a folder."""
 
-    text: Names = Field((), description="files to train on, one after the other, or a folder")
-    pairs: Names = Field(
+    text: Files = Field((), description="files to train on, one after the other, or a folder")
+    pairs: Files = Field(
         (), description="prompts and answers instead of text: a table, or two line files"
     )
-    valid: Names = Field((), description="files to validate on; none: the end of text")
+    valid: Files = Field((), description="files to validate on; none: the end of text")
     columns: Names = Field(
         (), description="column of the text in a table (of pairs: two), by name or number from 1"
     )
@@ -60,7 +60,7 @@ class PretrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
-    start_from: str | None = Field(
+    start_from: File = Field(
         None, description="folder of a run whose weights and tokenizer to start from"
     )
     steps: int = Field(2_000, ge=1, description="largest number of updates")

@@ -13,8 +13,7 @@ from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch
 from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables
-from regard.corpora.sources import no_data
-from regard.runs.run import require_files
+from regard.corpora.sources import no_data, require_files
 from regard.tasks.node_classification.settings import (
     GraphDataSettings,
     GraphRecipe,

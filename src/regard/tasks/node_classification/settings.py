@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.settings.models import GraphModelSettings
-from regard.settings.recipe import Recipe, Settings
+from regard.settings.recipe import File, Recipe, Settings
 
 
 class GraphDataSettings(Settings):
     """Where the graph comes from, how its edges are read and how its nodes are split."""
 
-    graph: str | None = Field(None, description="npz (Planetoid) or GraphML file")
-    edges: str | None = Field(None, description="edge list: one source,target per line")
-    features: str | None = Field(None, description="CSV for the edge list: node,number,...")
-    labels: str | None = Field(None, description="CSV for the edge list: node,label")
+    graph: File = Field(None, description="npz (Planetoid) or GraphML file")
+    edges: File = Field(None, description="edge list: one source,target per line")
+    features: File = Field(None, description="CSV for the edge list: node,number,...")
+    labels: File = Field(None, description="CSV for the edge list: node,label")
     label_attribute: str = Field("label", description="GraphML attribute that holds the class")
     undirected: bool = Field(True, description="use edges in both directions")
     normalise: bool = Field(True, description="divide features by their sum per node")

@@ -11,7 +11,6 @@ from regard.base.files import fingerprint
 from regard.batching.order import BatchOrder
 from regard.batching.texts import LabelledIds
 from regard.corpora import labelled, sources
-from regard.runs.run import require_files
 from regard.settings.recipe import require_known, validate
 from regard.tasks.text_classification.settings import LabelledSettings, TextClassificationRecipe
 from regard.training.progress import DataFacts, Fact
@@ -60,7 +59,7 @@ def data_facts(
 
 def read_labelled_splits(settings: LabelledSettings) -> LabelledSplits:
     """Return the texts that the settings name."""
-    require_files(settings.from_memory, what="labelled texts")
+    sources.require_files(settings.from_memory, what="labelled texts")
     settings = located(settings)
     paths = {part: Path(files[0]) for part in PARTS if (files := getattr(settings, part))}
     texts = {

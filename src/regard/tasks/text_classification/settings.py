@@ -9,16 +9,16 @@ from pydantic import Field, model_validator
 
 from regard.settings.language_models import LanguageModelSettings
 from regard.settings.models import CausalTransformerSettings
-from regard.settings.recipe import Names, Recipe, Settings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings
 from regard.tasks.language_modelling.settings import LanguageTokenizerSettings
 
 
 class LabelledSettings(Settings):
     """Where the labelled texts come from: lines of label and text, tables, or a folder."""
 
-    train: Names = Field((), description="what to train on: one file or shards, or a folder")
-    valid: Names = Field((), description="what to validate on; none: held out of train")
-    test: Names = Field((), description="what to test on; none: held out of train")
+    train: Files = Field((), description="what to train on: one file or shards, or a folder")
+    valid: Files = Field((), description="what to validate on; none: held out of train")
+    test: Files = Field((), description="what to test on; none: held out of train")
     columns: Names = Field(
         (), description="columns of text and label in a table, by name, or by number from 1"
     )
@@ -90,7 +90,7 @@ class TextClassificationRecipe(Recipe):
     }
 
     task: Literal["classify-text"] = "classify-text"
-    pretrained: str | None = Field(
+    pretrained: File = Field(
         None, description="folder of a language model whose tokenizer, network and weights to use"
     )
     data: LabelledSettings = LabelledSettings()  # type: ignore[call-arg]

@@ -21,7 +21,7 @@ from regard.corpora.fetching import fetch_corpus
 from regard.corpora.filters import FilterSettings, TextPair, choose_filters
 from regard.corpora.parallel import SentencePair, hold_out, read_pairs
 from regard.corpora.sources import LeftOut
-from regard.runs.run import Run, require_files
+from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.translation import settings as schema
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
@@ -53,7 +53,7 @@ class Splits:
 
 def read_splits(settings: schema.DataSettings) -> Splits:
     """Return the pairs that the settings name."""
-    require_files(settings.from_memory, what="sentence pairs")
+    sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return grammar_splits(settings.grammar)
     settings = located(settings)
@@ -191,7 +191,7 @@ def read_test(settings: schema.DataSettings) -> list[SentencePair]:
 
 
 def _read_part(settings: schema.DataSettings, part: str) -> list[SentencePair]:
-    require_files(settings.from_memory, what="sentence pairs")
+    sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return _generated(settings.grammar, part)
     settings = located(settings)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from rich.text import Text
 
 from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
@@ -191,8 +192,8 @@ class Evaluation:
         count = f"{len(self.pairs):,} {self.part} sentences"
         found = [
             f"BLEU {self.bleu.value:.1f} [{bleu.low:.1f}, {bleu.high:.1f}]   "
-            f"chrF {self.chrf.value:.1f} [{chrf.low:.1f}, {chrf.high:.1f}]   "
-            f"({count}, {self.search}; 95 % intervals)"
+            f"chrF {self.chrf.value:.1f} [{chrf.low:.1f}, {chrf.high:.1f}]",
+            f"({count}, {self.search}; 95 % intervals)",
         ]
         # Of few sentences, none is shown twice.
         shown = min(SHOWN_LINES, len(self.pairs) // 2)
@@ -230,6 +231,7 @@ class Evaluation:
             "chrf": self.chrf.to_dict(),
             "by_length": [band.to_dict() for band in self.bands],
             "alignment_error_rate": self.alignment.to_dict() if self.alignment else None,
+            "sentences": len(self.pairs),
             "search": {"beam": self.beam},
         }
 
@@ -319,9 +321,10 @@ class TrainedTranslator(TrainedRun):
             translation = self.model.translate(source, beam=found.beam)
             if translation.attention is not None and translation.text.strip():
                 seen = translation.by_word()
-                return terminal_heat_map(
+                drawn = terminal_heat_map(
                     seen.weights, source=seen.source, target=seen.target, console_width=width
                 )
+                return Text("What each word of a good translation attends to\n\n") + drawn
         return None
 
     def next_commands(self) -> list[str]:

@@ -47,10 +47,12 @@ def _scores(
             "There is no test part, so these are the sentences by which the best model was chosen: "
             "the scores are a little too high. Name a test part with data.test to know better."
         )
+    aligned = any(each.alignment for each in tested.values())
     yield report.Table(
         "BLEU and chrF from 0 to 100 with 95 % intervals, higher is better; "
         f"{len(first.pairs):,} sentences, {first.search}",
-        ["model", "BLEU", "", "chrF", "", "alignment error %", "parameters", "minutes of training"],
+        ["model", "BLEU", "", "chrF", "", *(["alignment error %"] if aligned else []),
+         "parameters", "minutes of training"],
         [
             [
                 name,
@@ -58,14 +60,16 @@ def _scores(
                 _interval(each.intervals[0]),
                 each.chrf.value,
                 _interval(each.intervals[1]),
-                each.alignment.value if each.alignment else None,
+                *([each.alignment.value if each.alignment else None] if aligned else []),
                 parameter_count(runs[name].model.model),
                 runs[name].minutes,
             ]
             for name, each in tested.items()
         ],
+    )  # fmt: skip
+    yield report.Paragraph(
+        f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.", small=True
     )
-    yield report.Paragraph(f"Signatures: BLEU {first.bleu.signature}; chrF {first.chrf.signature}.")
     yield report.Picture(
         "BLEU by the length of the source sentence",
         length_curves_svg({name: each.bands for name, each in tested.items()}),
@@ -73,7 +77,7 @@ def _scores(
 
 
 def _interval(found: Interval) -> str:
-    return f"{found.low:.1f} to {found.high:.1f}"
+    return f"{found.low:.1f}–{found.high:.1f}"
 
 
 def _attention(
@@ -135,9 +139,11 @@ def _maps(
 ) -> list[list[report.HoverMap]]:
     """Return for each sentence the heat maps of all models that have attention."""
     found: list[list[report.HoverMap]] = [[] for _ in sources]
-    for name in tested:
+    for name, evaluation in tested.items():
         model = runs[name].model
-        for place, translation in enumerate(model.translate(sources) if model.attends else []):
+        if not model.attends:
+            continue
+        for place, translation in enumerate(model.translate(sources, beam=evaluation.beam)):
             if translation.attention is not None and translation.text.strip():
                 seen = translation.by_word()
                 found[place].append(report.HoverMap(seen.source, seen.target, seen.weights, name))

@@ -11,7 +11,7 @@ from regard.corpora.filters import FilterSettings
 from regard.settings.augmentation import AugmentationSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import Names, Recipe, Settings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings
 
 
 class GrammarSettings(Settings):
@@ -46,11 +46,11 @@ class DataSettings(Settings):
     asks_for_built_in: ClassVar[str] = "grammar"
     """The key that asks for the built-in data when it is set."""
 
-    train: Names = Field(
+    train: Files = Field(
         (), description="what to train on: one file or shards, [source, target], or a folder"
     )
-    valid: Names = Field((), description="what to validate on; none: held out of train")
-    test: Names = Field((), description="what to test on; none: held out of train")
+    valid: Files = Field((), description="what to validate on; none: held out of train")
+    test: Files = Field((), description="what to test on; none: held out of train")
     pair: str | None = Field(
         None, description='languages from and to, as "en-de": endings of files, names of columns'
     )
@@ -138,7 +138,7 @@ class TrainingSettings(Settings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
-    start_from: str | None = Field(
+    start_from: File = Field(
         None,
         description="folder of a run whose weights and tokenizers to start from; new characters "
         "and words are added, and subwords up to tokenizer.size",

@@ -44,6 +44,7 @@ from regard.transformer.layers import recompute_layers
 VALIDATION_TOKENS = 4_096
 LEAST_BLEU = 1.0
 TESTED_VALIDATION = 1_000  # sentences that stand in for a test part
+UNLEARNED_SENTENCES = 100  # at most, that a model which has hardly learned is tested on
 
 
 def train_translator(
@@ -364,10 +365,12 @@ def _trained(
             recipe.decoding,
         )
     beam = 1 if unfinished > MOST_UNFINISHED else None
-    if beam is not None:
+    if beam is not None:  # every output takes as long as it may: a few say enough
+        total, pairs = len(pairs), pairs[:: -(-len(pairs) // UNLEARNED_SENTENCES)]
         display.note(
             f"{unfinished:.0%} of some outputs end only at their length limit: the model has "
-            "hardly learned. It is tested by greedy search and not prepared for the fast engine."
+            f"hardly learned. It is tested by greedy search on {len(pairs):,} of {total:,} "
+            "sentences and not prepared for the fast engine."
         )
     with display.translating("Testing") as watcher:
         trained = tested(trained, pairs, part=part, beam=beam, watch=watcher.moved)
