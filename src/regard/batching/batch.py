@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -56,18 +57,26 @@ def cut(
     A batch has rows times (longest source + longest target) positions; an example that is over the
     budget by itself has a batch of its own.
     """
-    batches: list[list[int]] = []
-    longest_source = longest_target = 0
-    rows = zip(ordered.tolist(), lengths[ordered].tolist(), strict=True)
-    for index, (source, target) in rows:
-        wider_source, wider_target = max(longest_source, source), max(longest_target, target)
-        if batches and (len(batches[-1]) + 1) * (wider_source + wider_target) <= token_budget:
-            batches[-1].append(index)
-            longest_source, longest_target = wider_source, wider_target
-        else:
-            batches.append([index])
-            longest_source, longest_target = source, target
-    return batches
+    numbers = ordered.tolist()
+    bounds = [0, *ends_of_batches(lengths[ordered], token_budget=token_budget)]
+    return [numbers[first:end] for first, end in pairwise(bounds)]
+
+
+def ends_of_batches(lengths: NDArray[np.int64], *, token_budget: int) -> list[int]:
+    """Return after how many of these examples, in their order, each batch ends."""
+    source, target = np.ascontiguousarray(lengths[:, 0]), np.ascontiguousarray(lengths[:, 1])
+    rows = np.arange(1, len(lengths) + 1)
+    ends: list[int] = []
+    first = 0
+    while first < len(lengths):
+        most = max(1, token_budget // int(source[first] + target[first]))
+        widest = np.maximum.accumulate(source[first : first + most])
+        widest += np.maximum.accumulate(target[first : first + most])
+        widest *= rows[: len(widest)]
+        # The positions never fall with the rows, so those within the budget come first.
+        first += max(1, int(np.searchsorted(widest, token_budget, side="right")))
+        ends.append(first)
+    return ends
 
 
 def sorted_batches(lengths: Sequence[tuple[int, int]], *, token_budget: int) -> list[list[int]]:

@@ -1,6 +1,6 @@
 """Readers of sentence pairs (line files, tables, documents), and warnings about them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from regard.base.errors import DataError, SettingsError
+from regard.base.files import fingerprint
 from regard.corpora.alignments import check_links, read_alignments
 from regard.corpora.formats.document import Languages
 from regard.corpora.formats.registry import document_pairs
@@ -268,6 +269,11 @@ def _aligned(pairs: list[SentencePair], path: Path) -> list[SentencePair]:
         )
         aligned.append(SentencePair(pair.source, pair.target, alignment=links))
     return aligned
+
+
+def fingerprint_of(pairs: Iterable[SentencePair]) -> str:
+    """Return a short digest of all pairs, which tells one corpus from another."""
+    return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
 
 
 LOOKED_AT = 50_000
