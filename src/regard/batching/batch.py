@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from regard.base.shapes import Bool, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.corpora.parallel import SentencePair
+from regard.corpora.store import StoredSequence
 
 AnyBatch = TypeVar("AnyBatch")
+Item = TypeVar("Item")
 
 
 def split_rows(batch: AnyBatch, count: int) -> list[AnyBatch]:
@@ -181,6 +183,43 @@ def encode_pairs(
     return examples
 
 
+@dataclass(frozen=True)
+class TrainingExamples:
+    """The pairs to train on as ids, without those that are too long."""
+
+    pairs: Sequence[SentencePair]
+    """The texts of the examples, in the same order."""
+    examples: Sequence[Example]
+    lengths: NDArray[np.integer]
+    """The positions of source and target, end marks included."""
+    left_out: NDArray[np.int64]
+    """The numbers of the pairs that are too long."""
+
+
+def training_examples_of(
+    pairs: Sequence[SentencePair],
+    tokenizers: tuple[TextEncoder, TextEncoder],
+    *,
+    max_length: int,
+) -> TrainingExamples:
+    """Cut pairs into tokens, which stay in memory; leave out those with more than `max_length`."""
+    every = encode_pairs(pairs, *tokenizers)
+    lengths = np.array([one.lengths for one in every], np.int64).reshape(-1, 2)
+    fits = lengths.max(axis=1, initial=0) <= max_length
+    kept, left_out = np.flatnonzero(fits), np.flatnonzero(~fits)
+    if not len(left_out):
+        return TrainingExamples(pairs, every, lengths, left_out)
+    examples = [every[row] for row in kept.tolist()]
+    return TrainingExamples(
+        [pairs[row] for row in kept.tolist()], examples, lengths[kept], left_out
+    )
+
+
+def taken(items: Sequence[Item], rows: Sequence[int]) -> list[Item]:
+    """Return the items of these numbers; those of a store are read together."""
+    return items.take(rows) if isinstance(items, StoredSequence) else [items[row] for row in rows]
+
+
 def collate(examples: Sequence[Example]) -> Batch:
     """Pad examples to one length and put begin and end marks where they belong."""
     if not examples:
@@ -214,7 +253,6 @@ def padded(
     return torch.from_numpy(ids), torch.from_numpy(mask)
 
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.base.errors import RunError, SettingsError
-from regard.batching.batch import Batch, Example, by_length, collate, ends_of_batches
-from regard.corpora.store import taken
+from regard.batching.batch import Batch, Example, by_length, collate, ends_of_batches, taken
 
 # Examples are sorted by length within pools of this many: large enough that the sentences of a
 # batch are of nearly one length, small enough that a large corpus is mixed anew in each epoch.
@@ -61,7 +60,7 @@ class BatchOrder:
 
     def __init__(
         self,
-        lengths: Sequence[tuple[int, int]] | NDArray[np.unsignedinteger],
+        lengths: Sequence[tuple[int, int]] | NDArray[np.integer],
         *,
         token_budget: int,
         seed: int,

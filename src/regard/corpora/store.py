@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, overload
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +131,7 @@ class RowStore:
             if fingerprint([path]) != checksum:
                 raise StoreError(folder, f"{path.name} does not match its checksum")
         self._files = [path.open("rb") for path in paths]
+        self._closed = finalize(self, _close, self._files)
         self._read = ROWS_A_MAPPING
         self._mapped: list[memoryview] = []
 
@@ -137,10 +139,9 @@ class RowStore:
         return self._rows
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files; otherwise they are when nobody has the store any more."""
         self._mapped = []
-        for file in self._files:
-            file.close()
+        self._closed()
 
     def describe(self, made_of: Mapping[str, Any]) -> None:
         """Record something else about what the rows were made of."""
@@ -205,6 +206,11 @@ class RowStore:
             except ValueError:
                 raise StoreError(self.folder, "it was cut short while it was read") from None
         return self._mapped
+
+
+def _close(files: Sequence[BinaryIO]) -> None:
+    for file in files:
+        file.close()
 
 
 def _header(folder: Path) -> dict[str, Any]:
@@ -273,15 +279,3 @@ class StoredSequence(Sequence[Item]):
     def __iter__(self) -> Iterator[Item]:
         for first in range(0, len(self), BLOCK_ROWS):
             yield from self.take(range(first, min(first + BLOCK_ROWS, len(self))))
-
-
-def taken(items: Sequence[Item], rows: Sequence[int]) -> list[Item]:
-    """Return the items of these numbers; those of a store are read together."""
-    return items.take(rows) if isinstance(items, StoredSequence) else [items[row] for row in rows]
-
-
-def thinned(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """Return the items, or so many of them at equal distances if there are more."""
-    if len(items) <= most:
-        return items
-    return taken(items, [place * len(items) // most for place in range(most)])

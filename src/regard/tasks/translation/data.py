@@ -10,13 +10,19 @@ from typing import Any, Union
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.batching.batch import Example
+from regard.batching.batch import TrainingExamples
 from regard.batching.order import BatchOrder
 from regard.corpora import sources, store
 from regard.corpora.cleaning import Account, judged
 from regard.corpora.fetching import fetch_corpus
 from regard.corpora.filters import TextPair, choose_filters
-from regard.corpora.parallel import SentencePair, fingerprint_of, hold_out, iterate_pairs
+from regard.corpora.parallel import (
+    SentencePair,
+    drawn_evenly,
+    fingerprint_of,
+    hold_out,
+    iterate_pairs,
+)
 from regard.corpora.sources import LeftOut
 from regard.settings.recipe import require_known, validate, with_paths
 from regard.tasks.translation import settings as schema
@@ -293,13 +299,15 @@ def data_facts(
     recipe: schema.TranslationRecipe,
     splits: Splits,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    examples: Sequence[Example],
+    train: TrainingExamples,
     order: BatchOrder,
 ) -> DataFacts:
     """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
     sizes = {part: len(getattr(splits, part)) for part in PARTS}
-    words = [mean(len(text.split()) for text in side) for side in _sides(splits.train)]
-    tokens = [mean(side) - 1 for side in zip(*(one.lengths for one in examples), strict=True)]
+    seen = drawn_evenly(splits.train, store.MOST_IN_MEMORY, seed=0)
+    sides = [pair.source for pair in seen], [pair.target for pair in seen]
+    words = [mean(len(text.split()) for text in side) for side in sides]
+    tokens = [float(side) - 1 for side in train.lengths.mean(axis=0)]
     lengths = {"source_words": words[0], "target_words": words[1]}
     lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
     shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
@@ -311,33 +319,22 @@ def data_facts(
             f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
             f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
         ),
-        *_left_out(splits, tokenizers, recipe.batches.max_length, len(examples)),
+        *_left_out(splits, train.left_out.tolist(), recipe.batches.max_length),
         _vocabulary(recipe.tokenizer, tokenizers),
     ]
     return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
 
 
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
-def _left_out(
-    splits: Splits, tokenizers: tuple[Tokenizer, Tokenizer], longest: int, kept: int
-) -> list[Fact]:
+def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fact]:
     """Return how many pairs could not be used or are too long to train on, with an example."""
     found = [
         {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
         for reason, count in splits.left_out.counts.most_common()
     ]
-    if count := len(splits.train) - kept:
-        source, target = tokenizers
-        example = next(
-            pair.source
-            for pair in splits.train
-            if max(len(source.encode(pair.source)), len(target.encode(pair.target))) >= longest
-        )
+    if too_long:
+        example = splits.train[too_long[0]].source
         why = f"more than {longest} tokens (batches.max_length)"
-        found.append({"pairs": count, "reason": why, "example": f"{example[:40]!r} ..."})
+        found.append({"pairs": len(too_long), "reason": why, "example": f"{example[:40]!r} ..."})
     shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
     return [Fact("left_out", found, shown)] if found else []
 
