@@ -54,7 +54,7 @@ class StoredCorpus:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class CorpusReading:
     """How a corpus is read: what names its store, and where its pairs come from."""
 
     settings: Mapping[str, Any]
@@ -95,7 +95,7 @@ def _state_of(path: Path) -> tuple[int, int, str]:
     return status.st_size, status.st_mtime_ns, digest.value
 
 
-def open_corpus(reading: Reading, *, say: Say) -> StoredCorpus | None:
+def open_corpus(reading: CorpusReading, *, say: Say) -> StoredCorpus | None:
     """Return the corpus if there is a whole store of unchanged files; say why there is none."""
     folder = reading.folder / "pairs"
     if not folder.is_dir():
@@ -135,7 +135,7 @@ def _corpus(store: RowStore) -> StoredCorpus:
 
 
 def build_corpus(
-    reading: Reading,
+    reading: CorpusReading,
     pairs: Iterable[SentencePair],
     parts: Mapping[str, Iterable[SentencePair]],
     *,
@@ -195,7 +195,7 @@ class _HeldOut:
     The keys of all pairs are in a file, those that may be chosen in memory.
     """
 
-    def __init__(self, reading: Reading, folder: Path):
+    def __init__(self, reading: CorpusReading, folder: Path):
         self._reading = reading
         self._lowest = LowestKeys(sum(reading.hold_out.values()))
         self._keys = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (closed in __exit__)

@@ -220,16 +220,22 @@ def test_subwords_of_a_large_corpus_are_learned_from_a_sample(corpus: Path) -> N
     pairs = read(corpus).train
     settings = TokenizerSettings(sample_lines=1_000)
     recipe = TranslationRecipe(tokenizer=settings)  # type: ignore[call-arg]
-    whole = task_tokenizers.Sample.of(recipe, pairs)
+    whole = task_tokenizers.VocabularySample.of(recipe, pairs)
     assert (len(whole), whole.share) == (260, 1.0)
     few = settings.model_copy(update={"sample_lines": 100})
-    sample = task_tokenizers.Sample.of(recipe.model_copy(update={"tokenizer": few}), pairs)
+    sample = task_tokenizers.VocabularySample.of(
+        recipe.model_copy(update={"tokenizer": few}), pairs
+    )
     assert (len(sample), len(sample) / sample.share) == (100, 260)
     shared = few.model_copy(update={"shared": True})
-    sample = task_tokenizers.Sample.of(recipe.model_copy(update={"tokenizer": shared}), pairs)
+    sample = task_tokenizers.VocabularySample.of(
+        recipe.model_copy(update={"tokenizer": shared}), pairs
+    )
     assert len(list(sample.both())) == 100
     words = few.model_copy(update={"kind": "word"})
-    sample = task_tokenizers.Sample.of(recipe.model_copy(update={"tokenizer": words}), pairs)
+    sample = task_tokenizers.VocabularySample.of(
+        recipe.model_copy(update={"tokenizer": words}), pairs
+    )
     assert len(sample) == 260  # counted in all pairs
 
 

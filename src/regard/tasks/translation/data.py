@@ -92,7 +92,7 @@ def _stored_splits(
     named = with_paths(settings, os.path.abspath)
     given = [part for part in PARTS if getattr(settings, part)]
     sizes = {"valid": settings.hold_out, "test": settings.hold_out_test}
-    reading = pair_store.Reading(
+    reading = pair_store.CorpusReading(
         settings=named.model_dump(mode="json"),
         files=[file for part in given for file in getattr(named, part)],
         hold_out={part: size for part, size in sizes.items() if size and part not in given},

@@ -34,7 +34,7 @@ def run_tokenizers(
     all of them.
     """
     if not run.has_tokenizers():
-        sample = Sample.of(recipe, pairs)
+        sample = VocabularySample.of(recipe, pairs)
         start = recipe.training.start_from
         if start is None:
             run.save_tokenizers(*learn_tokenizers(recipe.tokenizer, sample))
@@ -44,7 +44,7 @@ def run_tokenizers(
 
 
 @dataclass(frozen=True)
-class Sample:
+class VocabularySample:
     """The pairs that a tokenizer is learned from, which may be in a store."""
 
     pairs: Sequence[SentencePair]
@@ -54,7 +54,9 @@ class Sample:
     """Their share of all pairs."""
 
     @classmethod
-    def of(cls, recipe: schema.TranslationRecipe, pairs: Sequence[SentencePair]) -> Sample:
+    def of(
+        cls, recipe: schema.TranslationRecipe, pairs: Sequence[SentencePair]
+    ) -> VocabularySample:
         """Return what the recipe's tokenizers are learned from."""
         settings, seed = recipe.tokenizer, recipe.training.seed
         drawn = drawn_evenly(
@@ -84,10 +86,10 @@ class Sample:
 
 
 def learn_tokenizers(
-    settings: schema.TokenizerSettings, pairs: Sequence[SentencePair] | Sample
+    settings: schema.TokenizerSettings, pairs: Sequence[SentencePair] | VocabularySample
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return a tokenizer for each language, or the same one twice."""
-    sample = pairs if isinstance(pairs, Sample) else Sample(pairs)
+    sample = pairs if isinstance(pairs, VocabularySample) else VocabularySample(pairs)
     learn = partial(_learn, settings, pairs=round(len(sample) / sample.share))
     if settings.shared:
         joint = learn(sample.both)
@@ -96,7 +98,7 @@ def learn_tokenizers(
 
 
 def _taken_over(
-    folder: Path, settings: schema.TokenizerSettings, sample: Sample
+    folder: Path, settings: schema.TokenizerSettings, sample: VocabularySample
 ) -> tuple[Tokenizer, Tokenizer]:
     """Return another run's tokenizers with the new tokens of these pairs."""
     run = Run.open(folder)
