@@ -243,7 +243,6 @@ class TranslationRecipe(Recipe):
         "training.start_from": "decides the first weights and the vocabulary",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
-        "augmentation": "decides how the texts of a batch are changed",
         "training.select": "decides which model is the best so far",
     }
 
