@@ -76,7 +76,7 @@ def signals_held() -> Iterator[None]:
     held: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {
-        number: signal.signal(number, lambda received, frame: held.append(received))
+        number: signal.signal(number, lambda signum, frame: held.append(signum))
         for number in numbers
         if signal.getsignal(number) is not None  # not one of C, which could not be restored
     }
@@ -85,8 +85,8 @@ def signals_held() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in held:
-            signal.raise_signal(number)
+        for received in held:
+            signal.raise_signal(received)
 
 
 @contextmanager
