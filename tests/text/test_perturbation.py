@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.settings.augmentation import AugmentationSettings
+from regard.tasks.translation.settings import AugmentationSettings
 from regard.text.perturbation import (
     KINDS,
     OF_SOURCE,
