@@ -150,7 +150,7 @@ def settings_of(options: Options) -> TransformerSettings:
 
 
 def detect(weights: Path) -> bool:
-    """Return whether a file has the names of a fairseq Transformer, and options beside it."""
+    """Return whether a file has the names of a fairseq Transformer, and its folder options."""
     names: Iterable[str] = ()
     if weights.suffix == ".npz":
         names = npz_names(weights)
