@@ -94,8 +94,8 @@ def test_the_styles_have_the_same_sentences(pair: str) -> None:
         for style in ("plain", "written", "mixed")
     )
     for one, other in zip(plain, written, strict=True):
-        for plain, written in ((one.source, other.source), (one.target, other.target)):
-            assert written == f"{plain[0].upper()}{plain[1:]}.".replace(" ,", ",")
+        for before, after in ((one.source, other.source), (one.target, other.target)):
+            assert after == f"{before[0].upper()}{before[1:]}.".replace(" ,", ",")
         assert _linked(other) == _linked(one) - {link for link in _linked(one) if "," in link}
         assert [_words(other.source)[b] for _, b in other.antecedents] == [
             one.source.split()[b] for _, b in one.antecedents
