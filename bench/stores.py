@@ -8,14 +8,14 @@ on them in child processes.
 
 first update: seconds from `regard.train` to the end of the first update on a million pairs, of the
     code in --before (a checkout of the code before stores) and of this one without a store.
-memory: the most resident memory in the process of training from its first update on, on ten million
-    pairs less on one million.
+memory: the most resident memory in the process of training from its first update on, on ten
+    million pairs less on one million.
 tokenizer: the most resident memory until the first update, on ten million pairs.
-resume: seconds from `regard.train(resume=...)` to the end of the first update, on ten million pairs.
-tokenise: pairs a second of our phase, over those of SentencePiece alone, on texts that are in memory,
-    in as many processes.
-exact: 20 trainings on a mixture with sampled subwords, each killed at a random moment and resumed in
-    a new process; how many end with the weights of one that was not killed, byte for byte.
+resume: seconds from `regard.train(resume=...)` to the end of the first update, on ten million.
+tokenise: pairs a second of our phase, over those of SentencePiece alone, on texts that are in
+    memory, in as many processes.
+exact: 20 trainings on a mixture with sampled subwords, each killed at a random moment and resumed
+    in a new process; how many end with the weights of one that was not killed, byte for byte.
 
 Each part adds its figures to results/stores.json; parts that were measured before are kept.
 """

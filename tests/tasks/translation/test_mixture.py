@@ -89,7 +89,7 @@ def prepared(folder: Path, corpora: list[str], *changes: str) -> BatchOrder:
     train = task_examples.training_examples(run, recipe, splits, tokenizers)
     order = task_examples.order_of(recipe, splits, train)
     facts = task_examples.data_facts(recipe, splits, tokenizers, train, order).facts
-    assert any(fact.name == "mixture" and "%" in fact.shown for fact in facts)
+    assert any(fact.name == "mixture" and "%" in fact.text for fact in facts)
     return order
 
 
@@ -104,11 +104,15 @@ def test_weights_and_temperature_decide_the_shares(corpora: list[str], tmp_path:
 
 def test_a_corpus_without_a_usable_pair_is_named(corpora: list[str], tmp_path: Path) -> None:
     long = tmp_path / "long.tsv"
-    long.write_text("many words in here\tand there as well\n")
-    files = [corpora[0], str(long)]
+    long.write_text("many words in here and there\tand there as well\n" * 11)
     with pytest.raises(SettingsError, match=r"long\.tsv has no pair to train on; leave it out"):
-        prepared(tmp_path, files, "data.weights=[1,1]", "tokenizer.kind=word",
-                 "batches.max_length=6")  # fmt: skip
+        prepared(
+            tmp_path,
+            [corpora[0], str(long)],
+            "data.weights=[1,1]",
+            "tokenizer.kind=word",
+            "batches.max_length=5",
+        )
 
 
 @pytest.mark.parametrize(
