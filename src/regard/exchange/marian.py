@@ -14,7 +14,7 @@ from typing import Any
 from regard.base.errors import RunError, SettingsError
 from regard.exchange.binary import CONFIG_ENTRY, marian_names, read_marian
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format
-from regard.exchange.layout import Rule, WeightLayout, fill, rule, spread
+from regard.exchange.layout import Rule, WeightLayout, built, fill, rule, spread
 from regard.exchange.operations import NEVER, TRANSPOSED, Constant, Flattened, Joined, Selected
 from regard.exchange.sources import Options, Tensors, npz_names, npz_text, read_npz
 from regard.models.build import build_translator
@@ -222,7 +222,11 @@ def read(files: ForeignFiles) -> ForeignModel:
     table = layout(settings, source.numbering, target.numbering)
     if "decoder_ff_logit_out_b" not in tensors:
         table = without_bias(table, target.numbering)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="translate",
