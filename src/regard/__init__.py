@@ -13,6 +13,7 @@ train(recipe, data=..., set=..., out=...)   train, test and report
 plan(recipe, data=..., set=...)             what that would read and take: memory and time
 load(run)                                   the best model of a run
 look(run, text), trace(run, text)           what it attends to, and every value on the way
+intervene(run, text, hide=...)              change what it attends to, and see what becomes of it
 translate_file(run, source, output)         files of any size and format
 compare([run, ...])                         several translators on one test set
 score(system, reference)                    BLEU and chrF with their signatures
@@ -29,7 +30,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import TranslationScores, compare, forecast, score, score_alignments
+    from regard.api import (
+        TranslationScores,
+        compare,
+        forecast,
+        intervene,
+        score,
+        score_alignments,
+    )
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
     from regard.data import Corpus, corpus
     from regard.documents.translation import translate_file
@@ -55,6 +63,7 @@ __all__ = [
     "finetune",
     "forecast",
     "import_model",
+    "intervene",
     "load",
     "look",
     "plan",
@@ -74,6 +83,7 @@ _WHERE = {
     "compare": "regard.api",
     "corpus": "regard.data",
     "forecast": "regard.api",
+    "intervene": "regard.api",
     "score": "regard.api",
     "score_alignments": "regard.api",
     "DataError": "regard.base.errors",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regard.scoring.measures import Score
     from regard.studies.compare import Comparison
     from regard.tasks.forecasting.model import TrainedForecaster
+    from regard.tasks.interventions import Effect
 
 # A file of lines, or the lines themselves.
 Lines: TypeAlias = "str | Path | Sequence[str]"
@@ -228,6 +229,55 @@ def forecast(
         data=None if from_file else data,
         display=display_of(progress),
     )
+
+
+def intervene(
+    run: Any,
+    text: str,
+    *,
+    off: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    force: Sequence[str] = (),
+    move: Sequence[str] = (),
+    hide: Sequence[str] = (),
+    swap: Sequence[str] = (),
+    patch: Sequence[str] = (),
+    other: str | None = None,
+) -> Effect:
+    """Change what a model attends to, decode anew, and return both outputs.
+
+    `run` is a folder or a loaded model. `off` and `mean` name heads as "[PART.]LAYER[.HEAD]", which
+    get no context or their mean; `skip` whole layers, as "encoder.0". `force="2=dogs"` puts all
+    weight of a step on a word, `move="2=dogs:cats"` moves it, `hide="dogs"` takes it away, `swap=
+    "cats=dogs"` exchanges values, and `patch="dogs=horses"` takes a state from the text `other`.
+    Each of the last five may end in a place, as `hide="dogs@1.3"`.
+
+    >>> regard.intervene("runs/mine", "cats do not like dogs", swap=["cats=dogs"])
+    """
+    from regard.runs.examples import kept_examples
+    from regard.tasks import load, task_of
+    from regard.tasks.interventions import InterventionRequest
+
+    folder = Path(run) if isinstance(run, str | Path) else None
+    loaded = run if folder is None else load(folder)
+    task = task_of(loaded.recipe.task)
+    if task.intervene is None:
+        raise SettingsError(f"A run of the task {loaded.recipe.task!r} takes no interventions.")
+    request = InterventionRequest(
+        off=off,
+        mean=mean,
+        skip=skip,
+        force=force,
+        move=move,
+        hide=hide,
+        swap=swap,
+        patch=patch,
+        other=other,
+        examples=() if folder is None else kept_examples(folder),
+    )
+    found: Effect = task.intervene(loaded, text, request)
+    return found
 
 
 def _lines(given: Lines) -> list[str]:

@@ -21,6 +21,7 @@ from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.gradients import gradients
 from regard.cli.import_ import import_
+from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
 from regard.cli.look import look
 from regard.cli.options import CommandWithParts, FilesCommand
@@ -103,6 +104,7 @@ for command in (
     rate,
     look,
     trace,
+    intervene,
     ladder,
     gradients,
     summary,

@@ -7,6 +7,7 @@ from torch import nn
 
 from regard.attention.masks import Visibility
 from regard.attention.positions import DistanceBias
+from regard.attention.probe import Probe, seen
 from regard.base.results import Output
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.linear import Linear
@@ -42,9 +43,10 @@ class BidirectionalTransformer(nn.Module):
         *,
         mask: Bool[Tensor, "batch time"] | None = None,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, None]:
         """Read whole texts; where the mask is False there is padding, which nobody sees."""
-        features, weights = self._read(tokens, mask, with_weights=with_weights)
+        features, weights = self._read(tokens, mask, with_weights=with_weights, probe=probe)
         return Output(features, weights[-1].mean(dim=1) if weights else None), None
 
     def select(self, state: None, rows: Int[Tensor, "chosen"]) -> None:
@@ -57,9 +59,15 @@ class BidirectionalTransformer(nn.Module):
         return torch.stack(self._read(tokens, None, with_weights=True)[1])
 
     def _read(
-        self, tokens: Tensor, mask: Tensor | None, *, with_weights: bool
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        *,
+        with_weights: bool,
+        probe: Probe | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
-        features = self.embedded(tokens)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(tokens, probe=probe)
         visibility = Visibility(
             target=tokens.shape[1],
             source=tokens.shape[1],
@@ -70,10 +78,16 @@ class BidirectionalTransformer(nn.Module):
             device=tokens.device,
         )
         found = []
-        for layer in self.layers:
-            features, _, weights = layer(features, visibility, with_weights=with_weights)
+        for number, layer in enumerate(self.layers):
+            features, _, weights = layer(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
             found += [] if weights is None else [weights]
-        return (features if self.norm is None else self.norm(features)), found
+        features = features if self.norm is None else self.norm(features)
+        return seen(probe, "output", features), found
 
 
 class HiddenTokenLayer(nn.Module):

@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention.masks import Visibility
 from regard.attention.positions import DistanceBias
+from regard.attention.probe import Probe, seen
 from regard.base.results import Encoded
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -36,10 +37,14 @@ class TransformerEncoder(nn.Module):
         self.distance_bias = distance_bias
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        encoded, _ = self._read(source, mask, with_weights=False)
+        encoded, _ = self._read(source, mask, with_weights=False, probe=probe)
         return encoded
 
     def look(
@@ -50,9 +55,10 @@ class TransformerEncoder(nn.Module):
         return encoded, torch.stack(weights)
 
     def _read(
-        self, source: Tensor, mask: Tensor, *, with_weights: bool
+        self, source: Tensor, mask: Tensor, *, with_weights: bool, probe: Probe | None = None
     ) -> tuple[Encoded, list[Tensor]]:
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         visibility = Visibility(
             target=source.shape[1],
             source=source.shape[1],
@@ -63,13 +69,18 @@ class TransformerEncoder(nn.Module):
             device=source.device,
         )
         found = []
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             run = recompute_layer(layer, wanted=self.recompute)
-            features, _, weights = run(features, visibility, with_weights=with_weights)
+            features, _, weights = run(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
-        return Encoded(memory=features, mask=mask), found
+        return Encoded(memory=seen(probe, "memory", features), mask=mask), found
 
 
 class ConvolutionalLayer(nn.Module):
@@ -108,10 +119,15 @@ class ConvolutionalEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         for layer in self.layers:
             features = layer(features, mask)
-        return Encoded(memory=features, mask=mask)
+        return Encoded(memory=seen(probe, "memory", features), mask=mask)
