@@ -14,6 +14,7 @@ plan(recipe, data=..., set=...)             what that would read and take: memor
 load(run)                                   the best model of a run
 look(run, text), trace(run, text)           what it attends to, and every value on the way
 intervene(run, text, hide=...)              change what it attends to, and see what becomes of it
+explain(run, text)                          which source words decided, by several methods
 translate_file(run, source, output)         files of any size and format
 compare([run, ...])                         several translators on one test set
 score(system, reference)                    BLEU and chrF with their signatures
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from regard.api import (
         TranslationScores,
         compare,
+        explain,
         forecast,
         intervene,
         score,
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "compare",
     "corpus",
+    "explain",
     "find_recipe",
     "finetune",
     "forecast",
@@ -81,6 +84,7 @@ _WHERE = {
     "Corpus": "regard.data",
     "TranslationScores": "regard.api",
     "compare": "regard.api",
+    "explain": "regard.api",
     "corpus": "regard.data",
     "forecast": "regard.api",
     "intervene": "regard.api",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.studies.compare import Comparison
     from regard.tasks.forecasting.model import TrainedForecaster
     from regard.tasks.interventions import Effect
+    from regard.tasks.translation.explanations import Explanation
 
 # A file of lines, or the lines themselves.
 Lines: TypeAlias = "str | Path | Sequence[str]"
@@ -278,6 +279,33 @@ def intervene(
     )
     found: Effect = task.intervene(loaded, text, request)
     return found
+
+
+def explain(
+    run: Any,
+    text: str,
+    *,
+    target: str | None = None,
+    methods: Sequence[str] | None = None,
+) -> list[Explanation]:
+    """Return which source words decided on each word of a translation, by several methods.
+
+    `run` is a folder or a loaded translator; `target` is a translation to explain, by default the
+    model's own; `methods` are those of `regard.tasks.translation.explanations`, by default all.
+    """
+    from regard.tasks import load
+    from regard.tasks.translation.explanations import explain_translation, methods_of
+    from regard.tasks.translation.model import LoadedTranslator
+
+    loaded = load(run) if isinstance(run, str | Path) else run
+    if not isinstance(loaded, LoadedTranslator):
+        raise SettingsError("Explanations are those of translations: give a run of a translator.")
+    if target is None:
+        target = loaded.translate(text, attention=False).text
+    return [
+        explain_translation(loaded, text, target, method=method)
+        for method in methods or (methods_of(loaded) if loaded.attends else ("attention",))
+    ]
 
 
 def _lines(given: Lines) -> list[str]:

@@ -15,6 +15,7 @@ from regard.cli.compare import compare
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.exercise import exercise
+from regard.cli.explain import explain
 from regard.cli.export import export
 from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
@@ -105,6 +106,7 @@ for command in (
     look,
     trace,
     intervene,
+    explain,
     ladder,
     gradients,
     summary,
