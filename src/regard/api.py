@@ -256,7 +256,7 @@ def intervene(
 
     >>> regard.intervene("runs/mine", "cats do not like dogs", swap=["cats=dogs"])
     """
-    from regard.runs.examples import kept_examples
+    from regard.runs.report import kept_examples
     from regard.tasks import load, task_of
     from regard.tasks.interventions import InterventionRequest
 

@@ -20,7 +20,7 @@ from regard.tasks.interventions import (
     changes_of,
 )
 from regard.tasks.language_modelling.model import LoadedLanguageModel, prompt_ids
-from regard.transformer.bidirectional import BidirectionalTransformer
+from regard.transformer.encoder import BidirectionalTransformer
 
 if TYPE_CHECKING:
     from regard.tasks.text_classification.model import LoadedTextClassifier
