@@ -28,8 +28,13 @@ from regard.exchange.sources import Options, Tensors, npz_names, read_config, re
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.settings.recipe import validate
-from regard.text.bpe_codes import FAIRSEQ_SPECIALS, CodesSplitter, vocabulary_of_dictionary
-from regard.text.imported import ImportedTokenizer, Numbering
+from regard.text.imported import (
+    FAIRSEQ_SPECIALS,
+    CodesSplitter,
+    ImportedTokenizer,
+    Numbering,
+    vocabulary_of_dictionary,
+)
 from regard.text.splitters import ListedPieces, Splitter, read_splitter
 
 
@@ -181,7 +186,7 @@ def settings_of(options: Options) -> TransformerSettings:
 
 
 def detect(weights: Path) -> bool:
-    """Return whether a file has the names of a fairseq Transformer, and options beside it."""
+    """Return whether a file has the names of a fairseq Transformer, and its folder options."""
     names: Iterable[str] = ()
     if weights.suffix == ".npz":
         names = npz_names(weights)
