@@ -69,7 +69,7 @@ def stream_greedy(
 
 
 T = TypeVar("T")
-Kind = Literal["batch", "view"]
+JobKind = Literal["batch", "view"]
 
 
 class ModelThread:
@@ -80,10 +80,13 @@ class ModelThread:
 
     def __init__(self, name: str):
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
-        self._waiting: dict[Kind, deque[asyncio.Future[None]]] = {"batch": deque(), "view": deque()}
+        self._waiting: dict[JobKind, deque[asyncio.Future[None]]] = {
+            "batch": deque(),
+            "view": deque(),
+        }
         self._busy = False
 
-    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+    async def run(self, kind: JobKind, work: Callable[[], T]) -> T:
         """Return the result of a function that runs in the thread when it is its turn."""
         loop = asyncio.get_running_loop()
         await self._turn(kind, loop)
@@ -96,7 +99,7 @@ class ModelThread:
         """Wait for the work that is running, and end the thread."""
         self._executor.shutdown()
 
-    async def _turn(self, kind: Kind, loop: asyncio.AbstractEventLoop) -> None:
+    async def _turn(self, kind: JobKind, loop: asyncio.AbstractEventLoop) -> None:
         if not self._busy:
             self._busy = True
             return
@@ -109,9 +112,9 @@ class ModelThread:
                 self._pass_on(kind)
             raise
 
-    def _pass_on(self, kind: Kind) -> None:
+    def _pass_on(self, kind: JobKind) -> None:
         """Give the turn to the other kind of work, if any waits, or else to the same kind."""
-        other: Kind = "view" if kind == "batch" else "batch"
+        other: JobKind = "view" if kind == "batch" else "batch"
         for waiting in (self._waiting[other], self._waiting[kind]):
             while waiting:
                 turn = waiting.popleft()
