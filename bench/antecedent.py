@@ -27,7 +27,7 @@ from rich.console import Console
 from regard.batching.batch import collate, encode_pairs
 from regard.corpora.grammar import generate
 from regard.corpora.grammar.choices import Selection
-from regard.corpora.grammar.generate import SplitName, Words
+from regard.corpora.grammar.generate import SplitName, WordList
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.parallel import SentencePair
 from regard.pictures.arcs import WordAttention, draw_arcs
@@ -45,7 +45,7 @@ from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "antecedent.png"
 SIZES: dict[SplitName, int] = {"train": 16_000, "valid": 600, "test": 1_000}
-WORDS: Words = "small"
+WORDS: WordList = "small"
 LENGTHS = {"min_words": 8, "max_words": 18}
 # One decoder layer: it cannot look for the noun by itself, so the encoder has to.
 SETTINGS = [

@@ -18,7 +18,7 @@ from regard.decoding.search import LengthPenalty
 from regard.documents.segments import SENTENCE_ERRORS
 from regard.engines.torch_engine import TorchEngine
 from regard.serving import attention as attention_views
-from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
+from regard.serving.batcher import Batcher, QueuedSentence, TranslationOptions, TranslationOutcome
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
 from regard.serving.models import ServedModel
@@ -243,16 +243,16 @@ class ModelWorker:
     def _view(self, request: attention_views.EncodedRequest) -> dict[str, Any]:
         return attention_views.attention_view(self.model.translator, self.model.name, request)
 
-    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
+    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
         translator = self.model.translator
         return await self._thread.run("batch", lambda: translate_batch(translator, sentences))
 
 
 def translate_batch(
     translator: LoadedTranslator, sentences: Sequence[QueuedSentence]
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Return for each sentence its translation, or the error that it caused."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     for options in dict.fromkeys(sentence.options for sentence in sentences):
         places = [place for place, each in enumerate(sentences) if each.options == options]
         texts = [sentences[place].text for place in places]
@@ -263,10 +263,10 @@ def translate_batch(
 
 def _translate_alike(
     translator: LoadedTranslator, texts: Sequence[str], options: TranslationOptions
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Translate sentences with the same options; one that fails does not affect the others."""
     left = dict(enumerate(texts))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     width = max(translator.recipe.decoding.beam, options.n_best)
     while left:
         places = list(left)

@@ -16,7 +16,7 @@ Frame: TypeAlias = Literal["plain", "background", "condition"]
 """What a clause stands under: nothing that matters, "while" or "that", or "if"."""
 FRAMES: dict[str, Frame] = {"while": "background", "if": "condition"}
 
-Reading: TypeAlias = Literal["generic", "some", "denied", "bare"]
+IndefiniteReading: TypeAlias = Literal["generic", "some", "denied", "bare"]
 """How an indefinite is meant: all ("les"), some ("des"), none ("pas de"), or without article."""
 
 
@@ -98,14 +98,14 @@ def _subject(clause: tree.Clause) -> list[tree.LinkedWord]:
     return _nominal(subject, _subject_reading(clause))
 
 
-def _subject_reading(clause: tree.Clause) -> Reading:
+def _subject_reading(clause: tree.Clause) -> IndefiniteReading:
     """Return how a bare plural subject is meant: an event happens to some, a habit is of all."""
     dated = clause.fronted is not None or clause.time is not None
     event = not forms.is_state(clause.verb) and (clause.tense == "past" or dated)
     return "some" if event else "generic"
 
 
-def _object_reading(clause: tree.Clause) -> Reading:
+def _object_reading(clause: tree.Clause) -> IndefiniteReading:
     """Return how an indefinite object is meant: one likes all of a kind, and sees some or none."""
     if clause.verb is not None and clause.verb.french_generic:
         return "generic"
@@ -200,7 +200,7 @@ def _agreement(nominal: tree.Nominal) -> forms.Agreement:
 
 
 def _nominal(
-    nominal: tree.NounPhrase | tree.Coordination, reading: Reading
+    nominal: tree.NounPhrase | tree.Coordination, reading: IndefiniteReading
 ) -> list[tree.LinkedWord]:
     if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal, reading)
@@ -208,7 +208,7 @@ def _nominal(
     return [*_noun_phrase(nominal.first, reading), joint, *_noun_phrase(nominal.second, reading)]
 
 
-def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.LinkedWord]:
+def _noun_phrase(phrase: tree.NounPhrase, reading: IndefiniteReading) -> list[tree.LinkedWord]:
     """Return article, adjective before or after, noun, and what describes it further."""
     agreement = forms.noun_agreement(phrase.noun, phrase.plural)
     noun = forms.noun_form(phrase.noun, phrase.plural)
@@ -231,7 +231,9 @@ def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.LinkedW
     return tokens
 
 
-def _article(phrase: tree.NounPhrase, reading: Reading, *, before: bool, following: str) -> str:
+def _article(
+    phrase: tree.NounPhrase, reading: IndefiniteReading, *, before: bool, following: str
+) -> str:
     """Return the determiner, or the article that a bare plural takes.
 
     "des" is "de" before an adjective ("de grandes maisons") and after "pas" ("pas de maisons").

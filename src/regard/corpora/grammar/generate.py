@@ -58,7 +58,7 @@ def antecedents(source: Sequence[LinkedWord]) -> LinkTuple:
 
 
 SplitName: TypeAlias = Literal["train", "valid", "test"]
-Words: TypeAlias = Literal["full", "small"]
+WordList: TypeAlias = Literal["full", "small"]
 StyleName: TypeAlias = Literal["plain", "written", "mixed"]
 
 SHORTEST = 3
@@ -118,7 +118,7 @@ def generate(
     size: int,
     min_words: int = SHORTEST,
     max_words: int = 60,
-    words: Words = "full",
+    words: WordList = "full",
     style: StyleName = "plain",
     seed: int = 1,
 ) -> list[SentencePair]:
@@ -173,7 +173,7 @@ def write_corpus(
     test_size: int = 1000,
     min_words: int = SHORTEST,
     max_words: int = 60,
-    words: Words = "full",
+    words: WordList = "full",
     style: StyleName = "plain",
     seed: int = 1,
 ) -> dict[SplitName, list[SentencePair]]:
