@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_targets as targets
+from fuzz_foreign import foreign_targets
 from result import read_result, write_result
 
 INPUT_SECONDS = 10
@@ -71,7 +72,8 @@ def again(given: argparse.Namespace, folder: Path) -> None:
     """Try one input, with its traceback."""
     runs = targets.train_runs(folder / "runs")
     with targets.http_targets(runs["attention"]) as http:
-        every = [*targets.reader_targets(), *targets.run_targets(runs), *http]
+        every = [*targets.reader_targets(), *targets.run_targets(runs),
+                 *foreign_targets(folder / "foreign-models"), *http]  # fmt: skip
         target = next(one for one in every if one.name == given.only)
         targets.try_input(target, given.number, seed=given.seed, folder=folder)
     print("fine")
@@ -92,7 +94,10 @@ def fuzz(given: argparse.Namespace, folder: Path) -> None:
     start, last = time.monotonic(), 0.0
     names = [(name, chunk) for name, chunk in reader.targets if given.only in (None, name)]
     while sum(done.values()) < given.inputs and time.monotonic() - start < 60 * given.minutes:
+        fewest = min(done.get(name, 0) // chunk for name, chunk in names)
         for name, chunk in names:
+            if done.get(name, 0) // chunk > fewest:  # targets that came later catch up first
+                continue
             first = done.get(name, 0)
             new = reader.read(name, first, first + chunk)
             found += len(new.keys() - known.keys())
@@ -187,8 +192,9 @@ def child(place: Path, seed: int, folder: Path) -> None:
     os.dup2(2, 1)  # what libraries print goes elsewhere
     signal.signal(signal.SIGALRM, _too_long)
     with targets.http_targets(runs["attention"]) as http:
-        every = {one.name: one for one in
-                 (*targets.reader_targets(), *targets.run_targets(runs), *http)}  # fmt: skip
+        foreign = foreign_targets(place.parent / "foreign-models")
+        found = (*targets.reader_targets(), *targets.run_targets(runs), *foreign, *http)
+        every = {one.name: one for one in found}
         for target in every.values():  # libraries are imported before the memory is limited
             _failure(target, -1, seed, folder)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
