@@ -129,7 +129,7 @@ def table_input(kind: str, random: Random) -> bytes:
         columns[name] = _column(rows, random)
     if random.random() < 0.5:
         texts = pyarrow.array(["a dog", "b cat", ""] * rows)[:rows]
-        columns |= {name: texts for name in ("source", "target", "text", "label")}
+        columns |= dict.fromkeys(("source", "target", "text", "label"), texts)
     table = pyarrow.table(columns)
     held = io.BytesIO()
     if kind == "parquet":
@@ -201,7 +201,7 @@ def npz_changed(content: bytes, random: Random) -> bytes:
         if random.random() < 0.4:
             return words_changed(inside, random)
         array = np.load(io.BytesIO(inside))
-        what = random.randrange(4)
+        what = random.randrange(4) if array.dtype.kind in "fiub" else 1
         if what == 0:
             array = array.astype(random.choice(inputs.TYPES[:5]))
         elif what == 1:
@@ -209,7 +209,7 @@ def npz_changed(content: bytes, random: Random) -> bytes:
         elif what == 2:
             array = array.reshape(array.shape[::-1])
         else:
-            array = np.full(array.shape, random.choice((np.nan, 0.0, 1e38)))
+            array = np.full(array.shape, random.choice((np.nan, 0.0, 1e38, 7.0)))
         held = io.BytesIO()
         np.save(held, array)
         return held.getvalue()

@@ -1,6 +1,6 @@
 """A server under mixed load with faults: no wrong answer, flat memory, health within a second.
 
-    python bench/soak.py RUN [--minutes 30] [--pair en-de]
+    python bench/soak.py RUN [--minutes 30] [--pair en-de] [--nice -5]
 
 Over loopback, clients ask for translations, for attention and for streams, and compare every answer
 with the offline one. Meanwhile others send their bodies slowly, hang up in the middle, send damaged
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ from regard.serving.languages import pair_of, read_pair
 from regard.tasks.translation.data import read_splits
 from regard.tasks.translation.model import load
 from result import write_result
-from serving import memory_mb, offline, percentile, request_body, slope
+from serving import each_minute, memory_mb, offline, percentile, request_body, slope
 
 CLIENTS = {"translate": 8, "attend": 3, "stream": 2, "slow": 4, "hang_up": 3, "damaged": 3}
 HEALTH_SECONDS = 0.1
@@ -56,12 +56,12 @@ class Seen:
 class SoakedServer:
     """A server process, begun anew when it was ended."""
 
-    def __init__(self, run: Path, pair: str):
+    def __init__(self, run: Path, pair: str, *, first: Sequence[str] = ()):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
         program = "from regard.cli.app import main; main()"
-        self._command = [sys.executable, "-c", program, "serve", str(run), "--pair", pair,
+        self._command = [*first, sys.executable, "-c", program, "serve", str(run), "--pair", pair,
                          "--port", str(self.port)]  # fmt: skip
         self.ready = False
         self.restarts = 0
@@ -219,9 +219,9 @@ def _head(path: str, length: int, kind: str, method: str) -> bytes:
 class HealthProbe:
     """A process of its own that asks for the health, so that it does not measure the clients."""
 
-    def __init__(self, server: SoakedServer):
+    def __init__(self, server: SoakedServer, *, first: Sequence[str] = ()):
         self._server = server
-        command = [sys.executable, __file__, "--health", str(server.port)]
+        command = [*first, sys.executable, __file__, "--health", str(server.port)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def end(self) -> list[float]:
@@ -289,21 +289,29 @@ def main() -> None:
     options.add_argument("--health", type=int, help=argparse.SUPPRESS)
     options.add_argument("--pair", help="languages, where the run does not tell them")
     options.add_argument("--minutes", type=float, default=30.0)
+    options.add_argument(
+        "--nice",
+        type=int,
+        default=0,
+        help="of the server and its probe: on a "
+        "machine with other work, which would slow down all alike",
+    )
     options.add_argument("--sentences", type=int, default=200, help="different sentences asked for")
     given = options.parse_args()
     if given.health is not None:
         ask_for_health(given.health)
     translator = load(given.run)
     data = translator.recipe.data
-    pair = given.pair or str(pair_of(data, run=given.run))
+    pair = given.pair or str(pair_of(data))
     translator.engine = choose_engine(translator, folder=given.run)
     one = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
     test = read_splits(data.model_copy(update={"grammar": one})).test
     expected = offline(translator, [pair.source for pair in test], given.sentences)
-    server = SoakedServer(given.run, pair)
+    first = ["nice", "-n", str(given.nice)] if given.nice else []
+    server = SoakedServer(given.run, pair, first=first)
     clients = Soak(server, pair, expected)
     asyncio.run(server.wait())
-    probe = HealthProbe(server)
+    probe = HealthProbe(server, first=first)
     try:
         asyncio.run(soak(server, clients, given.minutes))
     finally:
@@ -331,6 +339,7 @@ def main() -> None:
         packages=("fastapi", "starlette", "uvicorn", "python-multipart", "ctranslate2"),
         details={"engine": translator.engine.name, "title": translator.recipe.title,
                  "clients": CLIENTS, "requests": dict(seen.answers),
+                 "memory_each_minute": each_minute(seen.memory), "nice": given.nice,
                  "lost": dict(seen.lost)},
     )  # fmt: skip
     print(path.read_text(encoding="utf-8"))
