@@ -194,7 +194,7 @@ def foreign_targets(folder: Path) -> Iterator[FuzzTarget]:
     for name, write in WRITERS.items():
         if not (folder / name).is_dir():
             write(folder / name)
-        yield FuzzTarget(f"foreign-{name}", _import(folder / name), 200)
+        yield FuzzTarget(f"foreign-{name}", _import(folder / name), 50)
     library = ByteBpeTokenizer.train(LINES, size=265).description().encode()
     model = SentencePieceTokenizer.train(LINES, size=300).model
     codes = {"codes": CODES.encode(), "dict.txt": DICTIONARY.encode()}

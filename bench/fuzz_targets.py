@@ -267,7 +267,10 @@ def train_runs(folder: Path) -> dict[str, Path]:
 
 def run_targets(runs: dict[str, Path]) -> list[FuzzTarget]:
     """Return a target for the files of each run."""
-    return [FuzzTarget(f"run-{name}", _run(run), 60) for name, run in runs.items()]
+    return [
+        FuzzTarget(f"run-{name}", _run(run), 60 if name in RUNS else 20)
+        for name, run in runs.items()
+    ]
 
 
 def _run(run: Path) -> Attempt:
