@@ -76,7 +76,9 @@ def read_records(
     """
     number = 0
     with _reading(path, kind):
+        meter = Meter(path, STREAMED, packed=path.stat().st_size)
         for batch in _batches(path, kind, frozenset(wanted)):
+            meter.take(bytes=batch.nbytes)
             batch.validate(full=True)  # else a damaged file could read memory that is not its own
             for row in batch.to_pylist():
                 number += 1
