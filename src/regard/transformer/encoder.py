@@ -1,4 +1,4 @@
-"""Encoders of Transformers: self-attention, or convolutions in its place for comparison."""
+"""Encoders of Transformers: of translators, alone (BERT), and with convolutions for comparison."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,12 @@ from torch import nn
 
 from regard.attention.masks import Visibility
 from regard.attention.positions import DistanceBias
-from regard.base.results import Encoded
+from regard.attention.probe import Probe, seen
+from regard.base.results import Encoded, Output
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
-from regard.transformer.layers import Embedded, SelfAttentionLayer, recompute_layer
+from regard.compute.linear import Linear
+from regard.transformer.layers import ACTIVATIONS, Embedded, SelfAttentionLayer, recompute_layer
 
 
 class TransformerEncoder(nn.Module):
@@ -36,10 +38,14 @@ class TransformerEncoder(nn.Module):
         self.distance_bias = distance_bias
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        encoded, _ = self._read(source, mask, with_weights=False)
+        encoded, _ = self._read(source, mask, with_weights=False, probe=probe)
         return encoded
 
     def look(
@@ -50,9 +56,10 @@ class TransformerEncoder(nn.Module):
         return encoded, torch.stack(weights)
 
     def _read(
-        self, source: Tensor, mask: Tensor, *, with_weights: bool
+        self, source: Tensor, mask: Tensor, *, with_weights: bool, probe: Probe | None = None
     ) -> tuple[Encoded, list[Tensor]]:
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         visibility = Visibility(
             target=source.shape[1],
             source=source.shape[1],
@@ -63,13 +70,18 @@ class TransformerEncoder(nn.Module):
             device=source.device,
         )
         found = []
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             run = recompute_layer(layer, wanted=self.recompute)
-            features, _, weights = run(features, visibility, with_weights=with_weights)
+            features, _, weights = run(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
-        return Encoded(memory=features, mask=mask), found
+        return Encoded(memory=seen(probe, "memory", features), mask=mask), found
 
 
 class ConvolutionalLayer(nn.Module):
@@ -108,10 +120,108 @@ class ConvolutionalEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         for layer in self.layers:
             features = layer(features, mask)
-        return Encoded(memory=features, mask=mask)
+        return Encoded(memory=seen(probe, "memory", features), mask=mask)
+
+
+class BidirectionalTransformer(nn.Module):
+    """Features of each token in the light of all others (Devlin et al. 2019, section 3)."""
+
+    def __init__(
+        self,
+        *,
+        embedded: Embedded,
+        layers: Sequence[SelfAttentionLayer],
+        norm: nn.Module | None,
+        window: int | None = None,
+        distance_bias: DistanceBias | None = None,
+    ):
+        super().__init__()
+        self.embedded = embedded
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+        self.window = window
+        self.distance_bias = distance_bias
+
+    def start(self, batch: int) -> None:
+        """Return nothing: a text is read at once."""
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch time"],
+        state: None = None,
+        *,
+        mask: Bool[Tensor, "batch time"] | None = None,
+        with_weights: bool = False,
+        probe: Probe | None = None,
+    ) -> tuple[Output, None]:
+        """Read whole texts; where the mask is False there is padding, which nobody sees."""
+        features, weights = self._read(tokens, mask, with_weights=with_weights, probe=probe)
+        return Output(features, weights[-1].mean(dim=1) if weights else None), None
+
+    def select(self, state: None, rows: Int[Tensor, "chosen"]) -> None:
+        """Return nothing: there is no state."""
+
+    def look(
+        self, tokens: Int[Tensor, "batch time"]
+    ) -> Float[Tensor, "layers batch heads time time"]:
+        """Return the weights of every layer and head."""
+        return torch.stack(self._read(tokens, None, with_weights=True)[1])
+
+    def _read(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        *,
+        with_weights: bool,
+        probe: Probe | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(tokens, probe=probe)
+        visibility = Visibility(
+            target=tokens.shape[1],
+            source=tokens.shape[1],
+            real=mask,
+            window=self.window,
+            distance_bias=self.distance_bias,
+            dtype=features.dtype,
+            device=tokens.device,
+        )
+        found = []
+        for number, layer in enumerate(self.layers):
+            features, _, weights = layer(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
+            found += [] if weights is None else [weights]
+        features = features if self.norm is None else self.norm(features)
+        return seen(probe, "output", features), found
+
+
+class HiddenTokenLayer(nn.Module):
+    """norm(f(W x + b)), between the network and the output layer (Devlin et al. 2019, code)."""
+
+    def __init__(self, model_dim: int, *, activation: str, norm: nn.Module):
+        super().__init__()
+        self.linear = Linear(model_dim, model_dim)
+        self.activation = activation
+        self.norm = norm
+
+    def forward(
+        self, features: Float[Tensor, "*positions model_dim"]
+    ) -> Float[Tensor, "*positions model_dim"]:
+        """Return features to predict hidden tokens from."""
+        active: Tensor = self.norm(ACTIVATIONS[self.activation](self.linear(features)))
+        return active
