@@ -93,7 +93,7 @@ def _batches(path: Path, kind: str, wanted: frozenset[str]) -> Iterator[Any]:
         with parquet.ParquetFile(path) as file:
             _require_small(file.metadata, path)
             names = [name for name in file.schema_arrow.names if name in wanted]
-            yield from file.iter_batches(PACKED_ROWS, columns=names or None)
+            yield from file.iter_batches(PACKED_ROWS, columns=names or None, use_threads=False)
         return
     with pyarrow.memory_map(str(path)) as file:
         try:  # as `datasets` writes it
