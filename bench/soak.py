@@ -224,7 +224,8 @@ class HealthProbe:
     def __init__(self, server: SoakedServer, *, first: Sequence[str] = ()):
         self._server = server
         command = [*first, sys.executable, __file__, "--health", str(server.port)]
-        self._said = tempfile.TemporaryFile("w+")
+        # Appended to, so that reading what is there does not move the place of the next line.
+        self._said = tempfile.TemporaryFile("a+")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(command, stdout=self._said)
 
     def end(self) -> None:
