@@ -39,9 +39,8 @@ from regard.settings.models import (
     GraphModelSettings,
     TransformerSettings,
 )
-from regard.text.bpe_codes import CodesSplitter
 from regard.text.byte_bpe import ByteBpeTokenizer
-from regard.text.imported import Numbering
+from regard.text.imported import CodesSplitter, Numbering
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.splitters import LibrarySplitter, SentencePieceSplitter, Splitter, read_splitter
 
