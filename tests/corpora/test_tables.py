@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,3 +169,38 @@ def test_labels_and_texts_by_column(tmp_path: Path) -> None:
     assert "".join(text_chunks([path], columns=("Text",))) == "fine\npoor\n"
     with pytest.raises(DataError, match="a TMX file has no labels"):
         read_labelled(tmp_path / "a.tmx")
+
+
+def damaged_tables(folder: Path) -> dict[str, Path]:
+    """Files whose columns hold what no text or time is; writers do not check it."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    raw = pyarrow.array([b"\xff\xfe"])
+    late = pyarrow.array([2**62], pyarrow.int64())
+    columns = {
+        "no-utf-8": pyarrow.Array.from_buffers(pyarrow.string(), 1, raw.buffers()),
+        "ends-outside": pyarrow.array(["x" * 777]),
+        "time": late.cast(pyarrow.timestamp("us")),
+        "zone": late.cast(pyarrow.timestamp("us", "Nowhere/Land")),
+        "duration": late.cast(pyarrow.duration("s")),
+    }
+    found = {}
+    for name, column in columns.items():
+        table = pyarrow.table({"source": column, "target": ["b"]})
+        found[f"{name}.arrow"] = folder / f"{name}.arrow"
+        with pyarrow.ipc.new_file(str(found[f"{name}.arrow"]), table.schema) as file:
+            file.write_table(table)
+        if name in ("no-utf-8", "time"):
+            found[f"{name}.parquet"] = folder / f"{name}.parquet"
+            parquet.write_table(table, found[f"{name}.parquet"])
+    path = found["ends-outside.arrow"]
+    ends, wrong = struct.pack("<ii", 0, 777), struct.pack("<ii", 0, 2**30)
+    path.write_bytes(path.read_bytes().replace(ends, wrong))
+    return found
+
+
+def test_damaged_columns_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    for path in damaged_tables(tmp_path).values():
+        with pytest.raises(DataError, match=r"is not a file in the (Arrow|Parquet) format, or it"):
+            read_pairs([path])

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import whole_folder
-from regard.exchange.formats import ForeignFiles, ForeignModel, find_weights
+from regard.exchange.formats import ForeignFiles, ForeignModel, find_weights, read_as
 from regard.runs.run import Run
 from regard.settings.recipe import Recipe, validate
 from regard.tasks import task_of
@@ -56,7 +56,7 @@ def import_model(
     folder = Path(out)
     Run.require_free(folder)
     file, kind = find_weights(Path(path), weights=None if weights is None else Path(weights))
-    found = kind.read(ForeignFiles(weights=file, languages=languages))
+    found = read_as(kind, ForeignFiles(weights=file, languages=languages))
     store = task_of(found.task).store
     if store is None:
         raise RunError(f"A model for the task {found.task!r} cannot be stored as a run.")
