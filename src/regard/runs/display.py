@@ -52,7 +52,7 @@ def print_line(console: Console, line: str) -> None:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most so many characters."""
+    """Return a text, cut to `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -260,6 +260,10 @@ class DryRunDisplay(SilentDisplay):
     def waiting(self, message: str) -> AbstractContextManager[None]:
         """Show that something of unknown length is going on."""
         return self._shown.waiting(message)
+
+    def translating(self, title: str = "Translating") -> AbstractContextManager[Watcher]:
+        """Show how far a reading is."""
+        return self._shown.translating(title)
 
     def note(self, line: str) -> None:
         """Show a line of plain text."""

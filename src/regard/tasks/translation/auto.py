@@ -8,7 +8,7 @@ the same recipe everywhere. Its constants were set on validation parts alone (do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from math import isqrt, sqrt
@@ -21,7 +21,8 @@ from regard.base.errors import SettingsError
 from regard.batching.batch import Batch, Example, collate
 from regard.batching.order import BatchPosition
 from regard.compute.processes import processes_for
-from regard.corpora.parallel import SentencePair
+from regard.corpora.parallel import SentencePair, drawn_evenly
+from regard.corpora.store import MOST_IN_MEMORY
 from regard.models.build import build_translator
 from regard.runs.plan import estimate_training
 from regard.tasks.planning import AutoChoice
@@ -89,7 +90,7 @@ class Size:
         return source * encoder + target * decoder
 
 
-# Up to so many words a side, of so many letters each, a pair is words and not sentences.
+# Up to this number of words a side, of this number of letters each, a pair is one of words.
 MOST_WORDS, MOST_LETTERS = 1.5, 15.0
 SUBWORDS_PER_WORD = 1.3
 # From small to large; the first is that of transformer-tiny, the last that of transformer-base.
@@ -99,10 +100,10 @@ LADDER = (
     Size(6, 512, 8, 2048, 2e9, 500_000),
 )
 # In a minute on Multi30k, 4,000 subwords had BLEU 20.6 on validation, 10,000 had 19.4.
-# Subwords: so many times the root of the pairs, and no more than cost about as much as the layers.
+# Subwords: this number times the root of the pairs, but they must cost no more than the layers.
 SUBWORDS_PER_ROOT = 30
 FEWEST_SUBWORDS, SUBWORDS_PER_WIDTH = 1_000, 64
-# Up to so many epochs this dropout. Stronger means were worse on validation: 1,000 pairs of
+# The dropout, up to a number of epochs. Stronger means were worse on validation: 1,000 pairs of
 # Multi30k in 2.5 minutes, 37 epochs, had BLEU 13.2 with 0.3, and 7.6 with 0.4, word dropout 0.1 and
 # sampled subwords.
 DROPOUT = ((5.0, 0.1), (20.0, 0.2), (float("inf"), 0.3))
@@ -123,7 +124,8 @@ def auto(recipe: TranslationRecipe, data: GivenData | None, *, minutes: float) -
     recipe, splits = given_splits(recipe, data)
     if not splits.train:
         raise SettingsError("There are no training pairs to choose a recipe by.")
-    found = statistics(splits.train)
+    seen = drawn_evenly(splits.train, MOST_IN_MEMORY, seed=0)
+    found = replace(statistics(seen), pairs=len(splits.train))
     table, reasons = choose(found, minutes=minutes, speed=measured_speed(found))
     chosen = TranslationRecipe.model_validate({"data": recipe.data, **table})
     return AutoChoice(chosen, splits, reasons)

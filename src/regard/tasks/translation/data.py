@@ -1,26 +1,30 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from statistics import fmean as mean
 from typing import Any, Union
 
+import numpy as np
+
 from regard.base.errors import DataError, SettingsError
-from regard.base.files import fingerprint
-from regard.base.protocols import Tokenizer
-from regard.batching.batch import Example
-from regard.batching.order import BatchOrder
-from regard.corpora import sources
+from regard.corpora import sources, store
 from regard.corpora.cleaning import Account, judged
+from regard.corpora.composition import corpus_files
 from regard.corpora.fetching import fetch_corpus
-from regard.corpora.filters import FilterSettings, TextPair, choose_filters
-from regard.corpora.parallel import SentencePair, hold_out, read_pairs
+from regard.corpora.filters import TextPair, choose_filters
+from regard.corpora.parallel import (
+    SentencePair,
+    fingerprint_of,
+    hold_out,
+    iterate_pairs,
+)
 from regard.corpora.sources import LeftOut
-from regard.settings.recipe import require_known, validate
+from regard.settings.recipe import require_known, validate, with_paths
 from regard.tasks.translation import settings as schema
-from regard.training.progress import DataFacts, Fact
 
 PARTS = sources.PARTS
 BUILT_IN = "the built-in sentences"
@@ -32,48 +36,130 @@ GivenData = Union["Splits", Mapping[str, Any], Iterable[Any], str, Path]
 class Splits:
     """The three parts of a corpus; the test part may be missing."""
 
-    train: list[SentencePair]
-    valid: list[SentencePair]
-    test: list[SentencePair]
+    train: Sequence[SentencePair]
+    """Of a large corpus they are in a store, not in memory."""
+    valid: Sequence[SentencePair]
+    test: Sequence[SentencePair]
     notes: tuple[str, ...] = ()
     """What was held out and what was left out, in sentences."""
     left_out: LeftOut = field(default_factory=LeftOut)
     """How many lines could not be used, and why."""
+    digest: str = ""
+    """The fingerprint, where it is known already."""
+    corpora: tuple[int, ...] = ()
+    """How many of the training pairs come from each corpus of a mixture, in this order."""
 
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
-        pairs = chain(self.train, self.valid, self.test)
-        return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+        return self.digest or fingerprint_of(chain(self.train, self.valid, self.test))
 
 
-def read_splits(settings: schema.DataSettings) -> Splits:
+@dataclass(frozen=True)
+class Told:
+    """What hears of a long reading: how many pairs were read, and sentences to show."""
+
+    watch: Callable[[int, float | None], None] = lambda lines, share: None
+    say: Callable[[str], None] = lambda line: None
+
+
+def read_splits(settings: schema.DataSettings, told: Told | None = None) -> Splits:
     """Return the pairs that the settings name."""
     sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return grammar_splits(settings.grammar)
     settings = located(settings)
     left_out = LeftOut(refuse=not settings.skip_bad)
-    parts = {part: _read(settings, part, left_out) for part in PARTS if getattr(settings, part)}
-    note = ""
-    if settings.filter is not None:
-        parts["train"], note = _filtered(parts["train"], settings.filter, settings.pair)
+    counts: Counter[int] = Counter()
+    stream = _pairs(settings, "train", left_out, counts)
+    parts = {"train": list(islice(stream, store.MOST_IN_MEMORY + 1))}
+    if len(parts["train"]) > store.MOST_IN_MEMORY:
+        every = chain(parts["train"], stream)
+        return _stored_splits(settings, every, left_out, counts, told or Told())
+    for part in PARTS[1:]:
+        if getattr(settings, part):
+            parts[part] = list(_pairs(settings, part, left_out))
+    account, read = Account(), parts["train"]
+    parts["train"] = list(_kept(settings, read, account, learned_from=read))
+    note = str(account) if account.read else ""
     splits = _split(parts, settings, left_out, origin=settings.train[0])
+    if settings.mixes:
+        kept = set(map(id, splits.train))
+        held = [row for row, pair in enumerate(read) if id(pair) not in kept]
+        splits = replace(splits, corpora=sizes_without(list(counts.values()), held))
     return replace(splits, notes=(note, *splits.notes)) if note else splits
 
 
-def _filtered(
-    pairs: list[SentencePair], settings: FilterSettings, languages: str | None
-) -> tuple[list[SentencePair], str]:
-    """Return the pairs that the filters keep, and the account of those that they drop."""
-    texts = [TextPair(pair.source, pair.target) for pair in pairs]
-    filters = choose_filters(settings, texts, pair=languages)
-    found = (verdicts.reasons for _, verdicts in judged(texts, filters))
-    account, kept = Account(), []
-    for pair, text, reason in zip(pairs, texts, chain.from_iterable(found), strict=True):
-        account.add(text, reason)
-        if reason is None:
-            kept.append(pair)
-    return kept, str(account)
+def sizes_without(sizes: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """Return how many rows corpora have that stand one after the other, without some rows."""
+    gone = np.searchsorted(np.sort(np.asarray(rows, np.int64)), np.cumsum([0, *sizes]))
+    return tuple((np.array(sizes) - np.diff(gone)).tolist())
+
+
+def _stored_splits(
+    settings: schema.DataSettings,
+    pairs: Iterator[SentencePair],
+    left_out: LeftOut,
+    counts: Mapping[int, int],
+    told: Told,
+) -> Splits:
+    """Return a corpus that is too large for memory: from its store, which is built if need be."""
+    from regard.corpora import pair_store  # of no use for all smaller ones
+
+    named = with_paths(settings, os.path.abspath)
+    given = [part for part in PARTS if getattr(settings, part)]
+    sizes = {"valid": settings.hold_out, "test": settings.hold_out_test}
+    reading = pair_store.CorpusReading(
+        settings=named.model_dump(mode="json"),
+        files=[str(file) for part in given for one in _corpora(named, part) for file in one],
+        hold_out={part: size for part, size in sizes.items() if size and part not in given},
+        seed=settings.seed,
+    )
+    corpus = pair_store.open_corpus(reading, say=told.say)
+    if corpus is None:
+        account = Account()
+        again = _pairs(settings, "train", LeftOut(refuse=False))
+        pairs = _kept(settings, pairs, account, learned_from=again)
+
+        def facts(total: int, held: Mapping[str, int]) -> dict[str, Any]:
+            notes = [str(account)] if account.read else []
+            if held:
+                notes.append(sources.held_out_note(total, "pairs", held, seed=settings.seed))
+            found = {"notes": [*notes, *left_out.lines()], "left_out": left_out.to_dict()}
+            return found | {"corpora": list(counts.values()) if settings.mixes else []}
+
+        others = {part: _pairs(settings, part, left_out) for part in given if part != "train"}
+        corpus = pair_store.build_corpus(reading, pairs, others, facts=facts, watch=told.watch)
+    made_of = corpus.made_of
+    return Splits(
+        corpus.train,
+        corpus.valid,
+        corpus.test,
+        tuple(made_of["notes"]),
+        LeftOut.from_dict(made_of["left_out"]),
+        made_of["fingerprint"],
+        sizes_without(made_of["corpora"], list(chain.from_iterable(made_of["rows"].values()))),
+    )
+
+
+def _kept(
+    settings: schema.DataSettings,
+    pairs: Iterable[SentencePair],
+    account: Account,
+    *,
+    learned_from: Iterable[SentencePair],
+) -> Iterator[SentencePair]:
+    """Yield the pairs that the filters keep; without filters, all."""
+    if settings.filter is None:
+        yield from pairs
+        return
+    texts = (TextPair(pair.source, pair.target) for pair in learned_from)
+    filters = choose_filters(settings.filter, texts, pair=settings.pair)
+    stream = (TextPair(pair.source, pair.target) for pair in pairs)
+    for block, verdicts in judged(stream, filters):
+        for pair, reason in zip(block, verdicts.reasons, strict=True):
+            account.add(pair, reason)
+            if reason is None:
+                yield SentencePair(*pair)
 
 
 def located(settings: schema.DataSettings) -> schema.DataSettings:
@@ -85,7 +171,10 @@ def located(settings: schema.DataSettings) -> schema.DataSettings:
     if settings.fetch is not None and not Path(settings.train[0]).is_file():
         fetch_corpus(settings.fetch, out=settings.train[0], pair=settings.pair)
     named = {part: getattr(settings, part) for part in PARTS}
-    return settings.model_copy(update=sources.locate(named, records="pairs", pair=settings.pair))
+    if settings.mixes:  # whose folders are corpora
+        named["train"] = ()
+    found = sources.locate(named, records="pairs", pair=settings.pair)
+    return settings.model_copy(update={**found, "train": found["train"] or settings.train})
 
 
 def _split(
@@ -120,7 +209,7 @@ def _split(
 
 
 def given_splits(
-    recipe: schema.TranslationRecipe, data: GivenData | None
+    recipe: schema.TranslationRecipe, data: GivenData | None, told: Told | None = None
 ) -> tuple[schema.TranslationRecipe, Splits]:
     """Return the pairs that are given in Python, or else those of the recipe.
 
@@ -131,7 +220,7 @@ def given_splits(
         return recipe, data
     if data is None:
         settings = located(recipe.data)
-        return recipe.model_copy(update={"data": settings}), read_splits(settings)
+        return recipe.model_copy(update={"data": settings}), read_splits(settings, told)
     parts = sources.as_parts(data)
     for part in parts:
         require_known(part, PARTS, what="part of the data")
@@ -142,7 +231,7 @@ def given_splits(
     if files is not None:
         table = {**recipe.data.model_dump(), **none, **files, "from_memory": False}
         settings = located(validate(table, schema.DataSettings, origin="data"))
-        return recipe.model_copy(update={"data": settings}), read_splits(settings)
+        return recipe.model_copy(update={"data": settings}), read_splits(settings, told)
     longest = recipe.data.max_words
     pairs = {part: _checked_pairs(given, part, longest) for part, given in parts.items()}
     settings = recipe.data.model_copy(update={**none, "from_memory": True})
@@ -191,9 +280,8 @@ def _read_part(settings: schema.DataSettings, part: str) -> list[SentencePair]:
         return _generated(settings.grammar, part)
     settings = located(settings)
     if getattr(settings, part):
-        return _read(settings, part, LeftOut(refuse=not settings.skip_bad))
-    found: list[SentencePair] = getattr(read_splits(settings), part)
-    return found
+        return list(_pairs(settings, part, LeftOut(refuse=not settings.skip_bad)))
+    return list(getattr(read_splits(settings), part))
 
 
 def grammar_splits(settings: schema.GrammarSettings) -> Splits:
@@ -218,76 +306,29 @@ def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePai
     )
 
 
-def _read(settings: schema.DataSettings, part: str, left_out: LeftOut) -> list[SentencePair]:
-    return read_pairs(
-        [Path(file) for file in getattr(settings, part)],
-        columns=settings.columns,
-        pair=settings.pair,
-        max_words=settings.max_words,
-        left_out=left_out,
-    )
+def _pairs(
+    settings: schema.DataSettings,
+    part: str,
+    left_out: LeftOut,
+    counts: Counter[int] | None = None,
+) -> Iterator[SentencePair]:
+    """Yield the pairs in the files of a part; count those of each corpus."""
+    for number, files in enumerate(_corpora(settings, part)):
+        for pair in iterate_pairs(
+            files,
+            columns=settings.columns,
+            pair=settings.pair,
+            max_words=settings.max_words,
+            left_out=left_out,
+        ):
+            if counts is not None:
+                counts[number] += 1
+            yield pair
 
 
-def data_facts(
-    recipe: schema.TranslationRecipe,
-    splits: Splits,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    examples: Sequence[Example],
-    order: BatchOrder,
-) -> DataFacts:
-    """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
-    sizes = {part: len(getattr(splits, part)) for part in PARTS}
-    words = [mean(len(text.split()) for text in side) for side in _sides(splits.train)]
-    tokens = [mean(side) - 1 for side in zip(*(one.lengths for one in examples), strict=True)]
-    lengths = {"source_words": words[0], "target_words": words[1]}
-    lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
-    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
-    facts = [
-        Fact("pairs", sizes, shown),
-        Fact(
-            "lengths",
-            {name: round(value, 2) for name, value in lengths.items()},
-            f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
-            f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
-        ),
-        *_left_out(splits, tokenizers, recipe.batches.max_length, len(examples)),
-        _vocabulary(recipe.tokenizer, tokenizers),
-    ]
-    return DataFacts(facts=tuple(facts), batches=len(order.batches(0)))
-
-
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
-def _left_out(
-    splits: Splits, tokenizers: tuple[Tokenizer, Tokenizer], longest: int, kept: int
-) -> list[Fact]:
-    """Return how many pairs could not be used or are too long to train on, with an example."""
-    found = [
-        {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
-        for reason, count in splits.left_out.counts.most_common()
-    ]
-    if count := len(splits.train) - kept:
-        source, target = tokenizers
-        example = next(
-            pair.source
-            for pair in splits.train
-            if max(len(source.encode(pair.source)), len(target.encode(pair.target))) >= longest
-        )
-        why = f"more than {longest} tokens (batches.max_length)"
-        found.append({"pairs": count, "reason": why, "example": f"{example[:40]!r} ..."})
-    shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
-    return [Fact("left_out", found, shown)] if found else []
-
-
-def _vocabulary(
-    settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> Fact:
-    names = {"sentencepiece": "subwords", "word": "words", "character": "characters"}
-    kind, sizes = names[settings.kind], [tokenizer.size for tokenizer in tokenizers]
-    shown = f"{sizes[0]:,} {kind} for both sides"
-    if not settings.shared:
-        shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"
-    value = {"kind": settings.kind, "source": sizes[0], "target": sizes[1]}
-    return Fact("vocabulary", value | {"shared": settings.shared}, shown)
+def _corpora(settings: schema.DataSettings, part: str) -> list[list[Path]]:
+    """Return the files of each corpus that a part consists of."""
+    names = getattr(settings, part)
+    if part == "train" and settings.mixes:
+        return [corpus_files(name, settings.pair) for name in names]
+    return [[Path(file) for file in names]]
