@@ -94,7 +94,8 @@ WIDTHS = {"model.model_dim": 16, "model.heads": 4, "model.layers": 2}
 TRANSFORMER = {**WIDTHS, "model.feed_forward": 16, "tokenizer.kind": "word"}
 RECURRENT = {"model.hidden": 8, "model.embedding": 8, "tokenizer.kind": "word"}
 SHORT = {"training.steps": 4, "training.validate_every": 2, "data.hold_out_test": 10}
-TRANSLATION = {**SHORT, "training.validate_sentences": 4, "decoding.beam": 2}
+TRANSLATION = {**SHORT, "training.validate_sentences": 4, "decoding.beam": 2,
+               "decoding.max_length": 12}  # fmt: skip
 LITTLE_GRAMMAR = {"data.grammar.size": 60, "data.grammar.valid_size": 8,
                   "data.grammar.test_size": 8, "data.grammar.words": "small",
                   "data.grammar.max_words": 8}  # fmt: skip
@@ -103,6 +104,9 @@ TINY: dict[str, dict[str, Any]] = {
     "transformer-tiny": {**TRANSFORMER, **TRANSLATION},
     "auto": {**TRANSFORMER, **TRANSLATION},
     "seq2seq-attention": {**RECURRENT, **TRANSLATION, **LITTLE_GRAMMAR},
+    "demo-plain": {**RECURRENT, **TRANSLATION, **LITTLE_GRAMMAR},
+    "demo-attention": {**RECURRENT, **TRANSLATION, **LITTLE_GRAMMAR},
+    "demo-transformer": {**TRANSFORMER, **TRANSLATION, **LITTLE_GRAMMAR},
     "gpt-nano": {**WIDTHS, "training.steps": 4, "training.validate_every": 2},
     "text-classifier": {**WIDTHS, "training.epochs": 1, "tokenizer.size": 320},
     "forecast": SERIES,
@@ -179,6 +183,10 @@ def json_lines(path: Path) -> None:
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
+def compress(path: Path) -> None:
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
 def memory(path: Path) -> None:
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{pair[0]}</seg></tuv>'
@@ -246,10 +254,6 @@ SPLIT = "corpus split --data mixed.tsv --valid 9 --test 9 --out data/mine"
 TRANSLATOR = ("train", "transformer-tiny", "--data", "pairs.tsv", "--pair", "en-de")
 # What the documents name, and how it comes to be.
 MAKERS: dict[str, Callable[[Path], None]] = {
-    "pairs.tsv": table(cells=sides),
-    "raw.tsv": table(cells=sides),
-    "subtitles.tsv": table(cells=sides),
-    "questions.tsv": table(cells=sides),
     "pairs.csv": table("id", "English", "German", kind=",", cells=lambda n: (n, *sides(n))),
     "reviews.csv": table("stars", "text", kind=",", cells=lambda n: labelled(n)[::-1]),
     "reviews.tsv": table(cells=labelled),
@@ -267,41 +271,51 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "gpt2-folder": gpt2_folder,
     "my_parts.py": documented_parts,
     "causal_mask.py": lambda path: perform(["exercise", "start", "causal-mask"]),
-    **{
-        name: lines()
-        for name in ("train.en", "train.de", "valid.en", "valid.de", "news.en", "news.de", "new.en",
-                     "big.txt", "letters.txt", "new-reviews.txt", "data/books/train.en",
-                     "data/books/train.de")
-    },
-    "books.tsv": table(cells=sides),
-    "mixed.tsv": table(cells=sides),
     "data/mine": lambda path: perform(SPLIT.split()),
     **{
         f"runs/{name}": run_of(*TRANSLATOR)
-        for name in ("mine", "other", "a", "b", "t", "demo/plain", "demo/attention",
-                     "demo/transformer")
+        for name in ("mine", "other", "a", "b", "t")
+    },
+    **{
+        f"runs/demo/{name}": run_of("train", f"demo-{name}", "--built-in")
+        for name in ("plain", "attention", "transformer")
     },
     "runs/book": run_of("train", "gpt-nano", "--data", "book.txt"),
     "runs/questions": run_of("train", "text-classifier", "--data", "reviews.tsv"),
     "runs/cora": run_of("train", "gat-cora", "--data", "cora.npz"),
     "runs/fibonacci-attention": run_of("train", "fibonacci-attention"),
 }  # fmt: skip
+# Other files by their ending.
+KINDS = {
+    ".tsv": table(cells=sides),
+    ".tsv.gz": lambda path: table(cells=sides)(path) or compress(path),
+    ".en": lines(),
+    ".de": lines(),
+    ".txt": lines(),
+}
 # Names that mean something else in one document.
 OTHER_RUNS = {
     ("language-models.md", "export runs/mine"): run_of("import", "gpt2-folder"),
 }
 
 
+def maker_of(name: str) -> Callable[[Path], None] | None:
+    """Return what makes a file or run of this name, None for what is no such name."""
+    ending = "".join(Path(name).suffixes) if " " not in name else ""
+    return MAKERS.get(name) or KINDS.get(ending)
+
+
 def perform(words: Sequence[str], codes: Sequence[int | None] = (0, None)) -> None:
     """Run a documented command at a tiny size, after making what it names."""
     outputs = [words[place + 1] for place, word in enumerate(words) if word in OUTPUTS]
+    outputs += ["runs/model-series"] * ("--series" in words)
     for word in words:
         if word == "corpus" and words[0] != "corpus":
             shutil.rmtree(word, ignore_errors=True)
             corpus_folder(Path(word), words)
-        elif word in MAKERS and word not in outputs and not Path(word).exists():
+        elif (make := maker_of(word)) and word not in outputs and not Path(word).exists():
             Path(word).parent.mkdir(parents=True, exist_ok=True)
-            MAKERS[word](Path(word))
+            make(Path(word))
     for output in outputs:
         shutil.rmtree(output, ignore_errors=True)
     call = tiny(words)
