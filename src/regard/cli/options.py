@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperCommand
 
 Overrides = Annotated[
@@ -80,6 +82,13 @@ class FilesCommand(CommandWithParts):
                 option, argument = "", True
             given.append(word)
         return super().parse_args(ctx, given)
+
+
+def load_torch(console: Console | None = None) -> None:
+    """Import torch; a terminal sees that the program has begun, for it takes seconds."""
+    console = Console(stderr=True) if console is None else console
+    with console.status("Starting ...") if console.is_terminal else nullcontext():
+        import torch  # noqa: F401
 
 
 def column_names(given: Sequence[str] | None) -> list[str] | None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from regard.tasks.planning import AutoChoice
 
 AUTO = "auto"
+# What "auto" chooses among, so that `set` knows its keys.
+AUTO_RECIPE = 'model.family = "transformer"'
 # The name that recipes give a task, and the module that defines its `TASK`.
 TASKS = {
     "translate": "regard.tasks.translation",
@@ -319,7 +321,9 @@ def recipe_with(
 ) -> Recipe:
     """Return a recipe, or that of a name, with overrides and with options of `train`."""
     if recipe == AUTO:  # what is open is chosen when the data is known
-        recipe = parse_recipe("", overrides=overrides, origin=f"recipe {AUTO}")
+        named = any(override.startswith("task=") for override in overrides)
+        text = "" if named else AUTO_RECIPE
+        recipe = parse_recipe(text, overrides=overrides, origin=f"recipe {AUTO}")
     elif not isinstance(recipe, Recipe):
         recipe = find_recipe(str(recipe), overrides=overrides)
     elif overrides:
