@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from regard.base.errors import DataError, SettingsError
 from regard.corpora.arrow import dataset_splits
+from regard.corpora.lines import PACKED, unpacked_name
 
-Records = Literal["pairs", "texts", "labelled texts", "a series", "a graph"]
+RecordKind = Literal["pairs", "texts", "labelled texts", "a series", "a graph"]
 
 PARTS = ("train", "valid", "test")
 # The names that files and folders of a part begin with.
@@ -81,10 +82,10 @@ def kind_of(path: str | Path) -> str:
 
 
 def _ending(path: str | Path) -> str:
-    return Path(Path(path).name.removesuffix(".gz")).suffix.lower()
+    return Path(unpacked_name(path)).suffix.lower()
 
 
-def no_data(records: Records, *, built_in: str = "") -> SettingsError:
+def no_data(records: RecordKind, *, built_in: str = "") -> SettingsError:
     """Return the error for a training that was given no data."""
     what, example = {
         "pairs": ("are no sentence pairs", "pairs.tsv (or two line files, or a folder)"),
@@ -146,7 +147,7 @@ def _are_names(given: Any) -> bool:
 
 
 def locate(
-    parts: Mapping[str, Sequence[str]], *, records: Records, pair: str | None = None
+    parts: Mapping[str, Sequence[str]], *, records: RecordKind, pair: str | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the files of each part, where a folder stands for the files in it.
 
@@ -176,7 +177,7 @@ def locate(
 
 
 def folder_parts(
-    folder: Path, *, records: Records, pair: str | None = None
+    folder: Path, *, records: RecordKind, pair: str | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the files of each part that a folder holds; there is always a part to train on."""
     if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
@@ -226,14 +227,14 @@ def _named(parts: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, tuple
     return {part: tuple(str(file) for file in files) for part, files in parts.items()}
 
 
-def _expected(records: Records) -> str:
+def _expected(records: RecordKind) -> str:
     if records == "pairs":
         return "It should hold train.tsv (or another kind), or train.en and train.de."
     return "It should hold a file for each part, as train.txt or train.jsonl."
 
 
 def _of_part(
-    files: Sequence[Path], folder: Path, part: str, *, records: Records, pair: str | None
+    files: Sequence[Path], folder: Path, part: str, *, records: RecordKind, pair: str | None
 ) -> list[Path]:
     """Return the files of one part: line files in two languages, one file, or its shards."""
     if records == "pairs":
@@ -251,7 +252,7 @@ def _of_part(
 
 def _shards(files: Sequence[Path], folder: Path, part: str) -> list[Path]:
     """Return the only file, or files whose names differ in their numbers alone."""
-    plain = [path for path in files if path.name.removesuffix(".gz").count(".") == 1]
+    plain = [path for path in files if unpacked_name(path).count(".") == 1]
     exact = [path for path in plain if path.name.partition(".")[0] in NAMES.get(part, ())]
     if len(exact) == 1:
         return exact
@@ -264,7 +265,7 @@ def _shards(files: Sequence[Path], folder: Path, part: str) -> list[Path]:
     )
 
 
-def _of_folder(folder: Path, *, records: Records, pair: str | None) -> list[Path]:
+def _of_folder(folder: Path, *, records: RecordKind, pair: str | None) -> list[Path]:
     """Return the files of a folder that is one part."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and _may_be_data(path))
     if records == "pairs" and files and not any(kind_of(path) for path in files):
@@ -280,7 +281,7 @@ def _of_folder(folder: Path, *, records: Records, pair: str | None) -> list[Path
     return _shards(files, folder, folder.name)
 
 
-def _only_data(files: Sequence[Path], folder: Path, records: Records) -> list[Path]:
+def _only_data(files: Sequence[Path], folder: Path, records: RecordKind) -> list[Path]:
     """Return the data of a folder without names of parts: its only file, its shards, its texts."""
     tables = [path for path in files if kind_of(path)]
     if records == "texts" and not tables:
@@ -326,8 +327,8 @@ def _unpaired(
     return DataError(
         f"there are no {part}*.{source} and {part}*.{target} of the same name{found}",
         path=folder,
-        remedy="Both languages are needed, one sentence a line, plain or .gz. Another language "
-        "pair is named with --pair.",
+        remedy="Both languages are needed, one sentence a line, plain, .gz or .zst. Another "
+        "language pair is named with --pair.",
     )
 
 
@@ -344,7 +345,7 @@ def find_corpus(
 ) -> dict[str, tuple[Path, Path]]:
     """Return the two files of each part; validation may be missing, and the test if not needed.
 
-    A name may go on after its part (`test_2016.en`) and end in .gz.
+    A name may go on after its part (`test_2016.en`) and end in .gz or .zst.
     """
     if not folder.is_dir():
         raise DataError(
@@ -365,12 +366,12 @@ def _candidates(
     folder: Path, names: tuple[str, ...], source: str, target: str
 ) -> list[tuple[Path, Path]]:
     """Return all source files of a part that have a target file next to them."""
-    pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz)?")
+    pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz|\.zst)?")
     pairs = []
     for file in sorted(folder.iterdir()):
         if pattern.fullmatch(file.name):
-            stem = file.name.removesuffix(".gz").removesuffix(source)
-            others = [folder / f"{stem}{target}{ending}" for ending in ("", ".gz")]
+            stem = unpacked_name(file).removesuffix(source)
+            others = [folder / f"{stem}{target}{ending}" for ending in ("", *PACKED)]
             pairs += [(file, other) for other in others if other.is_file()][:1]
     return pairs
 
@@ -383,7 +384,7 @@ def _only(
     source: str,
 ) -> tuple[Path, Path] | None:
     """Return the one that is meant: the shortest name if there are several, else the only one."""
-    plain = [f"{name}.{source}{ending}" for name in names for ending in ("", ".gz")]
+    plain = [f"{name}.{source}{ending}" for name in names for ending in ("", *PACKED)]
     exact = [files for files in candidates if files[0].name in plain]
     chosen = exact or candidates
     if len(chosen) > 1:
