@@ -93,3 +93,12 @@ def keep_memory() -> bool:
         TOP_PAD: GROWTH,  # and grows in large steps
     }
     return all(set_option(name, value) == 1 for name, value in options.items())
+
+
+def return_memory() -> bool:
+    """Give freed memory back to the system; return whether that was possible: with glibc alone."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(trim(0) in (0, 1))

@@ -9,7 +9,7 @@ from regard.base.errors import SettingsError
 from regard.base.results import Hypothesis
 from regard.base.shapes import Int, Tensor
 from regard.base.special_tokens import END
-from regard.batching.batch import padded
+from regard.batching.batch import padded, sorted_batches
 from regard.compute.device import keep_memory
 from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
 from regard.decoding.beam import BeamOptions, beam_search
@@ -24,6 +24,9 @@ from regard.settings.decoding import DecodingSettings
 
 # A beam needs a place for each required token, up to this size.
 WIDEST_FOR_REQUIRED = 64
+# Times `batch_tokens` that one batch may have: callers aim at the size, and parts of theirs vary.
+LARGEST_BATCH = 2
+USUAL_WIDTH = 12  # of a beam, or the number of draws: with more, batches have fewer sentences
 
 
 class TorchEngine:
@@ -62,19 +65,54 @@ class TorchEngine:
         scores: bool = True,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each sentence, best first."""
-        if not sources:
-            return []
+        """Return the hypotheses of each sentence, best first.
+
+        More sentences than suit one batch are searched in several, so that memory stays bounded.
+        """
         if (lacking := self.lacks(settings, constraints)) is not None:
             raise SettingsError(f"There is no search for {lacking}.")
         self.model.eval()
         keep_memory()  # every step makes and frees the same large tensors
+        lengths = [(len(source) + 1, 0) for source in sources]
+        width = settings.beam if settings.method == "beam" else n_best
+        budget = LARGEST_BATCH * self.batch_tokens * USUAL_WIDTH // max(USUAL_WIDTH, width)
+        found: dict[int, list[Hypothesis]] = {}
+        for rows in sorted_batches(lengths, token_budget=budget):
+            rows.sort()
+            try:
+                batch = self._search_batch(
+                    [sources[row] for row in rows],
+                    settings,
+                    n_best=n_best,
+                    attention=attention,
+                    constraints=None if constraints is None else [constraints[row] for row in rows],
+                )
+            except ImpossibleConstraintsError as error:
+                raise ImpossibleConstraintsError(rows[error.index], error.problem) from error
+            for row, hypotheses in zip(rows, batch, strict=True):
+                if not hypotheses:
+                    raise ImpossibleConstraintsError(
+                        row, "the search found no output that meets all constraints together"
+                    )
+                found[row] = hypotheses
+        return [found[row] for row in range(len(sources))]
+
+    def _search_batch(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int,
+        attention: bool,
+        constraints: Sequence[Constraints] | None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of sentences that are searched together."""
         source, mask = padded(sources, after=END)
         rules = self._rules(mask.sum(dim=1), settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
         required = 0 if rules.constraints is None else int(rules.constraints.required.total.max())
         if settings.method != "beam":
-            found = sample(
+            return sample(
                 self.model,
                 source,
                 mask,
@@ -89,28 +127,21 @@ class TorchEngine:
                 penalty=penalty,
                 with_weights=attention,
             )
-        elif settings.beam == 1 and not required and not settings.coverage_penalty:
-            found = greedy_search(
+        if settings.beam == 1 and not required and not settings.coverage_penalty:
+            return greedy_search(
                 self.model, source, mask, rules=rules, penalty=penalty, with_weights=attention
             )
-        else:
-            options = BeamOptions(
-                beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
-                n_best=n_best,
-                penalty=penalty,
-                coverage=settings.coverage_penalty,
-                groups=settings.diversity_groups,
-                diversity=settings.diversity_strength,
-            )
-            found = beam_search(
-                self.model, source, mask, rules=rules, options=options, with_weights=attention
-            )
-        for index, hypotheses in enumerate(found):
-            if not hypotheses:
-                raise ImpossibleConstraintsError(
-                    index, "the search found no output that meets all constraints together"
-                )
-        return found
+        options = BeamOptions(
+            beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
+            n_best=n_best,
+            penalty=penalty,
+            coverage=settings.coverage_penalty,
+            groups=settings.diversity_groups,
+            diversity=settings.diversity_strength,
+        )
+        return beam_search(
+            self.model, source, mask, rules=rules, options=options, with_weights=attention
+        )
 
     def limits(
         self, lengths: Int[Tensor, "batch"], settings: DecodingSettings

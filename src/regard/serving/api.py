@@ -75,7 +75,10 @@ async def models(request: Request) -> JSONResponse:
     server.require_key(request)
     return JSONResponse(
         {
-            "models": [worker.description for worker in server.workers],
+            "models": [
+                {**worker.description, "state": server.memory.state(worker.model.name)}
+                for worker in server.workers
+            ],
             "max_characters": server.settings.max_characters,
         }
     )
