@@ -1,12 +1,16 @@
 """Batches of windows of a series, in an order that is a function of seed and epoch alone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from regard.base.shapes import Float, Tensor
+from regard.base.shapes import Float, Int, Tensor
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
+
+PART = 4_096  # windows that are forecast at once
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,15 @@ class WindowBatch:
         """How many values are to be forecast."""
         return self.expected.numel()
 
+    def rows(self, chosen: Int[Tensor, "rows"]) -> WindowBatch:
+        """Return these windows."""
+        return WindowBatch(self.inputs[chosen], self.expected[chosen])
+
+    def parts(self, chosen: Int[Tensor, "rows"], *, size: int = PART) -> Iterator[WindowBatch]:
+        """Yield these windows, some at a time: a series may have millions."""
+        for some in chosen.split(size):
+            yield self.rows(some)
+
     @property
     def padding_share(self) -> float:
         """Windows are of one length: nothing is padded."""
@@ -28,18 +41,24 @@ class WindowBatch:
 
 
 def iterate_windows(
-    windows: WindowBatch, *, batch_size: int, seed: int, start: BatchPosition
+    windows: WindowBatch,
+    *,
+    batch_size: int,
+    seed: int,
+    start: BatchPosition,
+    rows: Int[Tensor, "rows"] | None = None,
 ) -> Iterator[tuple[BatchPosition, WindowBatch]]:
-    """Yield batches of windows without end, in an order that depends on the seed."""
+    """Yield batches of windows, or of these rows of them, without end, in an order by the seed."""
     time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
+    count = len(windows.inputs) if rows is None else len(rows)
     order = BatchOrder(
-        [(time, horizon)] * len(windows.inputs),
+        [(time, horizon)] * count,
         token_budget=batch_size * (time + horizon),
         seed=seed,
     )
 
     def collate(chosen: Sequence[int]) -> WindowBatch:
-        rows = torch.tensor(chosen)
-        return WindowBatch(windows.inputs[rows], windows.expected[rows])
+        places = torch.tensor(chosen)
+        return windows.rows(places if rows is None else rows[places])
 
     return iterate_rows(order, collate, start=start)

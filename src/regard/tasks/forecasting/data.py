@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,15 @@ class Windows:
     def batch(self, rows: Int[np.ndarray, "rows"]) -> WindowBatch:
         """Return these windows as tensors."""
         return WindowBatch(torch.tensor(self.inputs[rows]), torch.tensor(self.expected[rows]))
+
+    @cached_property
+    def all(self) -> WindowBatch:
+        """All windows: places in the series, of which nothing is copied."""
+        window, values = self.window, torch.from_numpy(np.array(self.series.read))
+        both = values.unfold(0, window + self.expected.shape[1], 1)  # [windows, *columns, time]
+        if both.dim() == 2:
+            return WindowBatch(both[:, :window], both[:, window:])
+        return WindowBatch(both[:, :, :window].transpose(1, 2), both[:, 0, window:])
 
     def facts(self, *, batch_size: int) -> DataFacts:
         """Return what a plan says of the series and its windows."""
