@@ -32,6 +32,7 @@ from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fr
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
+from regard.tasks.translation.tokenizers import run_tokenizers
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, Validation, fit
@@ -61,7 +62,7 @@ def train_translator(
     """
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
-    tokenizers = task_data.run_tokenizers(run, recipe, splits.train)
+    tokenizers = run_tokenizers(run, recipe, splits.train)
     train = encode_pairs(splits.train, *tokenizers, max_length=recipe.batches.max_length)
     if not train:
         raise SettingsError(
@@ -353,7 +354,7 @@ def _trained(
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.waiting("Learning the tokenizers ..."):
-        task_data.run_tokenizers(run, recipe, splits.train)
+        run_tokenizers(run, recipe, splits.train)
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
         trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     part = "test" if splits.test else "validation"
