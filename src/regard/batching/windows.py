@@ -31,8 +31,8 @@ class WindowBatch:
 
     def parts(self, chosen: Int[Tensor, "rows"], *, size: int = PART) -> Iterator[WindowBatch]:
         """Yield these windows, some at a time: a series may have millions."""
-        for some in chosen.split(size):
-            yield self.rows(some)
+        for first in range(0, len(chosen), size):
+            yield self.rows(chosen[first : first + size])
 
     @property
     def padding_share(self) -> float:

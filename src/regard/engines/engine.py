@@ -61,6 +61,20 @@ class Engine(Protocol):
         ...
 
 
+def on_time(
+    model: Translator[Any], weights: Float[Tensor, "target columns"], *, source: int
+) -> Float[Tensor, "target columns"]:
+    """Return the rows of a taught head beside the tokens that they align; others as they are.
+
+    `source` is the place of the end mark, with which that of the target is aligned.
+    """
+    if model.taught_head is None:
+        return weights
+    last = torch.zeros_like(weights[:1])
+    last[0, source] = 1.0
+    return torch.cat([weights[1:], last])
+
+
 PASS_TOKENS = 4_096
 
 
@@ -80,6 +94,7 @@ def attention_over(
     model.eval()
     maps: dict[int, Tensor] = {}
     lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
+    taught = head is None or head == model.taught_head
     for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
         source, mask = padded([sources[row] for row in rows], after=END)
         target, _ = padded([targets[row] for row in rows], before=BEGIN)
@@ -89,5 +104,6 @@ def attention_over(
             layer, number = head
             weights = model.head_maps(source, mask, target).cross[layer][:, number]
         for index, row in enumerate(rows):
-            maps[row] = weights[index, : lengths[row][1], : lengths[row][0]].clone()
+            own = weights[index, : lengths[row][1], : lengths[row][0]]
+            maps[row] = (on_time(model, own, source=lengths[row][0] - 1) if taught else own).clone()
     return [maps[row] for row in range(len(sources))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from regard.base.errors import SettingsError
@@ -19,6 +20,7 @@ from regard.decoding.greedy import greedy_search
 from regard.decoding.rules import Rules
 from regard.decoding.sampling import SamplingOptions, sample
 from regard.decoding.search import LengthPenalty, least_lengths, length_limits
+from regard.engines.engine import on_time
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
 
@@ -94,8 +96,14 @@ class TorchEngine:
                     raise ImpossibleConstraintsError(
                         row, "the search found no output that meets all constraints together"
                     )
-                found[row] = hypotheses
+                found[row] = [self._on_time(one, len(sources[row])) for one in hypotheses]
         return [found[row] for row in range(len(sources))]
+
+    def _on_time(self, found: Hypothesis, source: int) -> Hypothesis:
+        """Return a hypothesis whose attention stands beside the tokens that it is of."""
+        if found.attention is None or self.model.taught_head is None:
+            return found
+        return replace(found, attention=on_time(self.model, found.attention, source=source))
 
     def _search_batch(
         self,

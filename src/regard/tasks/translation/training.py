@@ -11,6 +11,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
+from regard.batching.alignments import TokenAligner
 from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, Example, collate, encode_pairs, sorted_batches
 from regard.batching.order import BatchOrder, BatchPosition, iterate
@@ -29,7 +30,12 @@ from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
-from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
+from regard.tasks.translation.objective import (
+    aligned_examples,
+    batch_loss,
+    optimizer_of,
+    training_loss,
+)
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.tasks.translation.tokenizers import run_tokenizers
@@ -73,6 +79,9 @@ def train_translator(
     translator = _fresh_translator(recipe, run, *tokenizers, model=model)
     network = translator.model
     order = _order(recipe, train)
+    aligned = aligned_examples(recipe, splits.train, train, tokenizers)
+    examples, pairs = (aligned, aligned.pairs) if aligned else (train, splits.train)
+    align = aligned.align if aligned else None
     completion = Completion()
     validation = partial(
         validate,
@@ -84,7 +93,11 @@ def train_translator(
     objective = Objective(
         loss_sum=_loss(network, settings),
         batches_from=_batches(
-            recipe, order, train, _resegmenter(recipe, translator, splits.train, train), completion
+            recipe,
+            order,
+            examples,
+            _resegmenter(recipe, translator, pairs, examples, align),
+            completion,
         ),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
@@ -212,6 +225,7 @@ def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch
                 coverage=settings.coverage,
                 word_dropout=settings.word_dropout,
                 r_drop=settings.r_drop,
+                alignment=settings.alignment_loss,
             )
 
     return loss_sum
@@ -256,6 +270,7 @@ def _resegmenter(
     translator: LoadedTranslator,
     pairs: Sequence[SentencePair],
     examples: Sequence[Example],
+    align: TokenAligner | None,
 ) -> Resegmenter | None:
     """Return what changes the training pairs or cuts them anew, if that is asked for."""
     source, target = translator.source_tokenizer, translator.target_tokenizer
@@ -281,6 +296,7 @@ def _resegmenter(
         seed=recipe.training.seed,
         max_length=recipe.batches.max_length,
         perturb=Perturber(pairs, shares, seed=recipe.training.seed) if shares else None,
+        align=align,
     )
 
 
