@@ -1,6 +1,6 @@
 """A head that is taught to align: alignment error, tags and BLEU, with the loss and without it.
 
-    python bench/alignment_head.py [--grammar-steps 300] [--tatoeba-steps 350] [--runs FOLDER]
+    python bench/alignment_head.py [--grammar-steps 300] [--tatoeba-steps 300] [--runs FOLDER]
 
 Trains transformer-tiny twice on each of two corpora, for the same number of updates: as it is, and
 with training.alignment_loss on links of IBM model 1. The gold links of the built-in grammar are
@@ -46,7 +46,7 @@ WAYS = {
 SETTINGS = [
     "training.optimizer=adam", "training.learning_rate=0.003", "training.warmup=100",
     "training.average=0", "training.processes=1", "training.validate_sentences=50",
-    "batches.tokens=2048", "model.dropout=0.1", "decoding.beam=1",
+    "batches.tokens=1024", "model.dropout=0.1", "decoding.beam=1",
 ]  # fmt: skip
 GRAMMAR = [
     "data.built_in=true", "tokenizer.kind=word", "tokenizer.shared=false", "model.tie=target",
@@ -60,7 +60,7 @@ def main() -> None:
     """Train, measure and write the result file."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--grammar-steps", type=int, default=300)
-    options.add_argument("--tatoeba-steps", type=int, default=350)
+    options.add_argument("--tatoeba-steps", type=int, default=300)
     options.add_argument("--pairs", type=int, default=60_000, help="of Tatoeba")
     options.add_argument("--sentences", type=int, default=300, help="of the built-in test")
     options.add_argument("--runs", type=Path, default=Path("runs/bench/alignment-head"))

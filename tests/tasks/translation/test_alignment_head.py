@@ -11,7 +11,7 @@ import torch
 from regard.base.errors import DataError
 from regard.batching.alignments import AlignedExamples, TokenAligner, WordAligner, keys_of
 from regard.batching.augmentation import Resegmenter
-from regard.batching.batch import collate, encode_pairs
+from regard.batching.batch import collate, encode_pairs, training_examples_of
 from regard.corpora.parallel import SentencePair
 from regard.engines.engine import attention_over, on_time
 from regard.engines.torch_engine import TorchEngine
@@ -25,8 +25,9 @@ from regard.tasks import find_recipe
 from regard.tasks.translation.data import Splits
 from regard.tasks.translation.evaluation import align, score_heads
 from regard.tasks.translation.model import LoadedTranslator
-from regard.tasks.translation.objective import aligned_examples, batch_loss, training_loss
+from regard.tasks.translation.objective import batch_loss, training_loss
 from regard.tasks.translation.settings import TranslationRecipe
+from regard.tasks.translation.tokenizers import with_links
 from regard.tasks.translation.training import train_translator
 from regard.text.tokenizers import train_tokenizer
 
@@ -181,21 +182,23 @@ def test_sampled_subwords_have_links_too() -> None:
 
 
 def test_links_of_a_file_belong_to_the_pairs(tmp_path: Path) -> None:
-    pairs = [SentencePair("a b", "c d"), SentencePair("a a a a a a", "b")]
+    pairs = [SentencePair("a a a a a a", "b"), SentencePair("a b", "c d")]
     tokenizer = train_tokenizer(["a b c d"], kind="character")
-    examples = encode_pairs(pairs, tokenizer, tokenizer, max_length=8)
-    assert len(examples) == 1  # the other is too long
+    both = (tokenizer, tokenizer)
+    train = training_examples_of(pairs, both, max_length=8)
+    assert train.left_out.tolist() == [0]  # it is too long
     path = tmp_path / "links.txt"
-    path.write_text("0-1 1-0\n0-0\n")
+    path.write_text("0-0\n0-1 1-0\n")
     recipe = recipe_of(f"training.alignments={path}", "batches.max_length=8")
-    found = aligned_examples(recipe, pairs, examples, (tokenizer, tokenizer))
-    assert found is not None
-    assert found[0].links is not None
+    found, align = with_links(recipe, pairs, train, both)
+    assert align is not None
+    assert found.pairs[0].alignment == ((0, 1), (1, 0))
+    assert found.examples[0].links is not None
     path.write_text("0-1 1-0\n")
     with pytest.raises(DataError, match="has 1 lines for 2 training pairs"):
-        aligned_examples(recipe, pairs, examples, (tokenizer, tokenizer))
+        with_links(recipe, pairs, train, both)
     without = recipe_of("training.alignment_loss=0")
-    assert aligned_examples(without, pairs, examples, (tokenizer, tokenizer)) is None
+    assert with_links(without, pairs, train, both) == (train, None)
 
 
 def test_a_loss_without_a_head_is_refused() -> None:

@@ -1,9 +1,6 @@
 """What training a translator minimises, and the optimiser that does it."""
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from operator import attrgetter
-from pathlib import Path
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -11,17 +8,13 @@ from torch import nn
 
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
-from regard.base.errors import DataError, SettingsError
-from regard.base.protocols import Tokenizer
+from regard.base.errors import SettingsError
 from regard.base.results import Output
 from regard.base.shapes import Tensor
-from regard.batching.alignments import AlignedExamples, TokenAligner, WordAligner, WordLinks
 from regard.batching.augmentation import drop_words
-from regard.batching.batch import Batch, Example
-from regard.corpora.alignments import read_alignments
-from regard.corpora.parallel import SentencePair
+from regard.batching.batch import Batch
 from regard.models.translator import Translator
-from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
+from regard.tasks.translation.settings import TrainingSettings
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
 from regard.training.optimisers import Matrix, Muon
 
@@ -119,48 +112,6 @@ def _consistent_loss(
     )
     cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
-
-
-def aligned_examples(
-    recipe: TranslationRecipe,
-    pairs: Sequence[SentencePair],
-    examples: Sequence[Example],
-    tokenizers: tuple[Tokenizer, Tokenizer],
-) -> AlignedExamples | None:
-    """Return training examples with their links, if a head is taught to align.
-
-    The links are those of a file or of the pairs; where there are none, IBM model 1 finds them.
-    """
-    settings = recipe.training
-    if not settings.alignment_loss:
-        return None
-    if settings.alignments is not None:
-        pairs = _with_links(pairs, Path(settings.alignments))
-    links: WordLinks = attrgetter("alignment")
-    if any(pair.alignment is None for pair in pairs):
-        links = WordAligner.learn(pairs)
-    if len(pairs) != len(examples):  # some were too long: take those that were not
-        longest, (source, target) = recipe.batches.max_length, tokenizers
-        pairs = [
-            pair
-            for pair in pairs
-            if len(source.encode(pair.source)) < longest
-            and len(target.encode(pair.target)) < longest
-        ]
-    return AlignedExamples(pairs, examples, TokenAligner(links, *tokenizers))
-
-
-def _with_links(pairs: Sequence[SentencePair], path: Path) -> list[SentencePair]:
-    """Return the training pairs with the word links of a file."""
-    links = read_alignments(path)
-    if len(links) != len(pairs):
-        raise DataError(
-            f"has {len(links):,} lines for {len(pairs):,} training pairs",
-            path=path,
-            remedy="One line belongs to each training pair: give --valid and --test, so that none "
-            "are held out, and correct bad pairs instead of leaving them out.",
-        )
-    return [replace(pair, alignment=one) for pair, one in zip(pairs, links, strict=True)]
 
 
 BETAS = (0.9, 0.98)  # Vaswani et al. 2017, section 5.3

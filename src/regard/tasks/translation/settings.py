@@ -115,6 +115,12 @@ class TokenizerSettings(Settings):
         description="largest number of entries; none: all characters or words with min_count, or "
         "60 sqrt(pairs) subwords (1,000 to 32,000) plus one for each character",
     )
+    sample_lines: int = Field(
+        500_000,
+        ge=1_000,
+        description="lines that the subwords of a vocabulary are learned from; of more, a choice "
+        "that training.seed makes",
+    )
     min_count: int = Field(1, ge=1, description="rarer words become unknown (kind word)")
     normalise: Literal["nfc", "none"] = Field(
         "nfc", description="spell every letter in Unicode's composed form; none: text as it is"
@@ -254,7 +260,6 @@ class TranslationRecipe(Recipe):
         "training.start_from": "decides the first weights and the vocabulary",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
-        "augmentation": "decides how the texts of a batch are changed",
         "training.select": "decides which model is the best so far",
     }
 
@@ -288,7 +293,7 @@ class TranslationRecipe(Recipe):
         if self.training.alignment_loss and not named:
             raise ValueError(
                 f"training.alignment_loss ({self.training.alignment_loss:g}) needs a head to "
-                'teach: set model.alignment_head, as 0; only a Transformer has heads'
+                "teach: set model.alignment_head, as 0; only a Transformer has heads"
             )
         return self
 
