@@ -2,7 +2,8 @@
 
     python bench/alignment_head.py [--grammar-steps 300] [--tatoeba-steps 300] [--runs FOLDER]
 
-Trains a Transformer of 2 + 2 layers of width 64 twice on each of two corpora, for the same number of updates: as it is, and
+Trains a Transformer of 2 + 2 layers of width 64 twice on each of two corpora, for the same number
+of updates: as it is, and
 with training.alignment_loss on links of IBM model 1. The gold links of the built-in grammar are
 never trained on. English to French is trained on Tatoeba, lower-cased and split at punctuation as
 the 447 gold sentences of the Hansards are. Without the loss, the error is that of the shown layer's

@@ -134,7 +134,7 @@ def test_the_loss_falls_where_the_head_attends_as_it_should() -> None:
         optimizer.step()
     cost = (loss.objective - loss.nats).detach()
     first = 2 * (taught.objective - plain.objective).detach()  # of the same weight
-    assert float(cost) < 0.6 * float(first)
+    assert float(cost) < 0.8 * float(first)
     twice = training_loss(
         model, batch, smoothing=0.0, coverage=0.1, word_dropout=0.1, r_drop=1.0, alignment=1.0
     )
@@ -234,6 +234,10 @@ def test_a_training_teaches_the_head_and_goes_on_as_it_would_have(tmp_path: Path
     by_head = {score.place: score.error.value for score in score_heads(whole, gold)}
     assert by_head[(0, 1)] < 30 < by_head[(0, 0)]
     after("parts", 45)
-    for other in (after("parts", 90), after("two", 90, processes=2)):
-        for one, two in zip(whole.model.parameters(), other.model.parameters(), strict=True):
-            assert torch.allclose(one, two, atol=1e-3)
+    for one, two in zip(
+        whole.model.parameters(), after("parts", 90).model.parameters(), strict=True
+    ):
+        assert torch.equal(one, two)
+    alone, shared = after("alone", 2), after("shared", 2, processes=2)
+    for one, two in zip(alone.model.parameters(), shared.model.parameters(), strict=True):
+        assert torch.allclose(one, two, atol=1e-4)
