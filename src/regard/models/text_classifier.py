@@ -12,7 +12,7 @@ from regard.base.errors import SettingsError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
 from regard.models.language_model import LanguageModel
-from regard.transformer.bidirectional import BidirectionalTransformer
+from regard.transformer.encoder import BidirectionalTransformer
 
 
 class TextClassifier(nn.Module):

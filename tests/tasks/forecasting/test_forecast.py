@@ -10,11 +10,10 @@ import torch
 
 import regard
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
-from regard.batching.windows import WindowBatch
 from regard.runs.run import Run, open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
-from regard.tasks.forecasting.data import read_windows, recipe_for
+from regard.tasks.forecasting.data import WindowBatch, read_windows, recipe_for
 from regard.tasks.forecasting.model import TrainedForecaster, load
 from regard.tasks.forecasting.report import _picture, draw_trained
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings

@@ -13,8 +13,7 @@ from regard.batching.alignments import AlignedExamples, TokenAligner, WordAligne
 from regard.batching.augmentation import Resegmenter
 from regard.batching.batch import collate, encode_pairs, training_examples_of
 from regard.corpora.parallel import SentencePair
-from regard.engines.engine import attention_over, on_time
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import TorchEngine, attention_over, on_time
 from regard.models.build import build_translator
 from regard.models.translator import Translator
 from regard.runs.run import open_run
@@ -24,10 +23,10 @@ from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.translation.data import Splits
 from regard.tasks.translation.evaluation import align, score_heads
+from regard.tasks.translation.examples import with_links
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.objective import batch_loss, training_loss
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.tasks.translation.tokenizers import with_links
 from regard.tasks.translation.training import train_translator
 from regard.text.tokenizers import train_tokenizer
 
@@ -191,15 +190,15 @@ def test_links_of_a_file_belong_to_the_pairs(tmp_path: Path) -> None:
     path = tmp_path / "links.txt"
     path.write_text("0-0\n0-1 1-0\n")
     recipe = recipe_of(f"training.alignments={path}", "batches.max_length=8")
-    found, align = with_links(recipe, pairs, train, both)
+    found, align = with_links(recipe, train, both)
     assert align is not None
     assert found.pairs[0].alignment == ((0, 1), (1, 0))
     assert found.examples[0].links is not None
     path.write_text("0-1 1-0\n")
     with pytest.raises(DataError, match="has 1 lines for 2 training pairs"):
-        with_links(recipe, pairs, train, both)
+        with_links(recipe, train, both)
     without = recipe_of("training.alignment_loss=0")
-    assert with_links(without, pairs, train, both) == (train, None)
+    assert with_links(without, train, both) == (train, None)
 
 
 def test_a_loss_without_a_head_is_refused() -> None:

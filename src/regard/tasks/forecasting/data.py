@@ -1,7 +1,9 @@
 """The series of a recipe, cut into windows to train, to choose by and to test on."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
-from regard.batching.windows import WindowBatch
+from regard.base.shapes import Float, Tensor
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.corpora import series as series_data
 from regard.corpora import series_files, sources
 from regard.corpora.tables import RECORDS, Columns, read_rows
@@ -25,6 +28,34 @@ from regard.training.progress import DataFacts, Fact
 # Fewer would leave one of the three parts empty.
 FEWEST_WINDOWS = 10
 MEMORY = Path("data")
+PART = 4_096  # windows that are forecast at once
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows of one length with the values that follow them."""
+
+    inputs: Float[Tensor, "batch time *columns"]
+    expected: Float[Tensor, "batch horizon"]
+
+    @property
+    def target_tokens(self) -> int:
+        """How many values are to be forecast."""
+        return self.expected.numel()
+
+    def rows(self, chosen: Int[Tensor, "rows"]) -> WindowBatch:
+        """Return these windows."""
+        return WindowBatch(self.inputs[chosen], self.expected[chosen])
+
+    def parts(self, chosen: Int[Tensor, "rows"], *, size: int = PART) -> Iterator[WindowBatch]:
+        """Yield these windows, some at a time: a series may have millions."""
+        for first in range(0, len(chosen), size):
+            yield self.rows(chosen[first : first + size])
+
+    @property
+    def padding_share(self) -> float:
+        """Windows are of one length: nothing is padded."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -268,3 +299,27 @@ def recipe_for(
 def _toml(value: Any) -> str:
     """Return a value as TOML writes it, so that no name is taken for a number or a list."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def iterate_windows(
+    windows: WindowBatch,
+    *,
+    batch_size: int,
+    seed: int,
+    start: BatchPosition,
+    rows: Int[Tensor, "rows"] | None = None,
+) -> Iterator[tuple[BatchPosition, WindowBatch]]:
+    """Yield batches of windows, or of these rows of them, without end, in an order by the seed."""
+    time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
+    count = len(windows.inputs) if rows is None else len(rows)
+    order = BatchOrder(
+        np.full((count, 2), (time, horizon)),
+        token_budget=batch_size * (time + horizon),
+        seed=seed,
+    )
+
+    def collate(chosen: Sequence[int]) -> WindowBatch:
+        places = torch.tensor(chosen)
+        return windows.rows(places if rows is None else rows[places])
+
+    return iterate_rows(order, collate, start=start)

@@ -8,10 +8,39 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.corpora.filters import FilterSettings
-from regard.settings.augmentation import AugmentationSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
 from regard.settings.recipe import File, Files, Names, Recipe, Settings
+
+
+class AugmentationSettings(Settings):
+    """Shares of the training sentences that are changed, anew in each epoch; 0: none.
+
+    The first four change the source alone, so that bad input still gives a good translation. The
+    others change both sides alike.
+    """
+
+    case: float = Field(0.0, ge=0, le=1, description="sources in capitals, small or title case")
+    typos: float = Field(
+        0.0, ge=0, le=1, description="sources with letters swapped, dropped, doubled or mistyped"
+    )
+    punctuation: float = Field(
+        0.0, ge=0, le=1, description="sources whose punctuation is missing or doubled"
+    )
+    diacritics: float = Field(0.0, ge=0, le=1, description="sources without accents and umlauts")
+    joined: float = Field(
+        0.0, ge=0, le=1, description="pairs joined with another pair on the same line"
+    )
+    markup: float = Field(
+        0.0, ge=0, le=1, description="pairs with tags around the sentence or a word that is copied"
+    )
+    copied: float = Field(
+        0.0, ge=0, le=1, description="pairs with another name or number, the same on both sides"
+    )
+
+    def shares(self) -> dict[str, float]:
+        """Return the kinds that are asked for, with their shares."""
+        return {name: share for name, share in self.model_dump().items() if share}
 
 
 class GrammarSettings(Settings):
@@ -57,6 +86,18 @@ class DataSettings(Settings):
     columns: Names = Field(
         (), description="columns of source and target in a table, by name, or by number from 1"
     )
+    weights: tuple[float, ...] = Field(
+        (),
+        description="mix the corpora that train names, each seen so many times as often as the "
+        "others; a corpus is a file with both languages, a folder, or two line files with a comma "
+        "between them",
+    )
+    temperature: float = Field(
+        1.0,
+        gt=0,
+        description="mix the corpora that train names, each in the share n^(1/temperature) of its "
+        "n pairs, times its weight",
+    )
     fetch: str | None = Field(
         None,
         description='corpus to fetch into the folder that train names, as "multi30k" or '
@@ -97,6 +138,27 @@ class DataSettings(Settings):
     def _one_origin(self) -> DataSettings:
         if self.built_in and (self.train or self.from_memory):
             raise ValueError("built_in and train exclude each other; choose one")
+        return self
+
+    @property
+    def mixes(self) -> bool:
+        """Whether train names corpora to mix, and not the files of one."""
+        return bool(self.weights) or self.temperature != 1
+
+    @model_validator(mode="after")
+    def _one_weight_each(self) -> DataSettings:
+        if self.weights and len(self.weights) != len(self.train):
+            raise ValueError(
+                f"there are {len(self.train)} corpora in train and {len(self.weights)} weights; "
+                "give one for each"
+            )
+        if any(weight <= 0 for weight in self.weights):
+            raise ValueError("weights must be above 0")
+        if self.mixes and self.filter is not None:
+            raise ValueError(
+                "filter and a mixture exclude each other; clean the corpora with `regard corpus "
+                "filter` first"
+            )
         return self
 
 

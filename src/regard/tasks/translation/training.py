@@ -1,6 +1,6 @@
 """Training a translator: data, tokenizers, model, loop and final test, in the order they happen."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,41 +11,33 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
-from regard.batching.augmentation import Resegmenter
 from regard.batching.batch import (
     Batch,
     Example,
-    TrainingExamples,
     collate,
     encode_pairs,
     sorted_batches,
 )
-from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
-from regard.engines.preparation import MOST_UNFINISHED, prepare_patience, unfinished_share
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.preparation import prepare_patience
+from regard.engines.torch_engine import MOST_UNFINISHED, TorchEngine, unfinished_share
 from regard.models.pretrained import freeze, load_extended
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
-from regard.runs.examples import keep_examples
+from regard.runs.report import keep_examples
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
+from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
-from regard.tasks.translation.tokenizers import (
-    resegmenter,
-    run_tokenizers,
-    training_examples,
-    with_links,
-)
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, Validation, fit
@@ -75,8 +67,8 @@ def train_translator(
     """
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
-    tokenizers = run_tokenizers(run, recipe, splits.train)
-    train = training_examples(run, recipe, splits, tokenizers)
+    tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
+    train = task_examples.training_examples(run, recipe, splits, tokenizers)
     if not len(train.lengths):
         raise SettingsError(
             f"No training pair is within batches.max_length ({recipe.batches.max_length} tokens); "
@@ -85,9 +77,7 @@ def train_translator(
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
     translator = _fresh_translator(recipe, run, *tokenizers, model=model)
     network = translator.model
-    order = _order(recipe, train)
-    train, align = with_links(recipe, splits.train, train, tokenizers)
-    redraw = resegmenter(recipe, tokenizers, train, align)
+    order = task_examples.order_of(recipe, splits, train)
     completion = Completion()
     validation = partial(
         validate,
@@ -98,10 +88,10 @@ def train_translator(
     )
     objective = Objective(
         loss_sum=_loss(network, settings),
-        batches_from=_batches(recipe, order, train.examples, redraw, completion),
+        batches_from=task_examples.batches_from(recipe, order, train, tokenizers, completion),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
-        read=partial(task_data.data_facts, recipe, splits, tokenizers, train, order),
+        read=partial(task_examples.data_facts, recipe, splits, tokenizers, train, order),
     )
     keep = max(settings.keep, settings.average)
     store = run_folders.open_store(run, keep=keep, fingerprint=splits.fingerprint())
@@ -240,31 +230,6 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     )
 
 
-def _order(recipe: TranslationRecipe, train: TrainingExamples) -> BatchOrder:
-    return BatchOrder(
-        train.lengths,
-        token_budget=recipe.batches.tokens,
-        seed=recipe.training.seed,
-        short_first=recipe.batches.short_first,
-    )
-
-
-def _batches(
-    recipe: TranslationRecipe,
-    order: BatchOrder,
-    examples: Sequence[Example],
-    redraw: Resegmenter | None,
-    completion: Completion,
-) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
-    return lambda epoch, batch: iterate(
-        order,
-        examples,
-        BatchPosition(epoch=epoch, batch=batch),
-        redraw=redraw,
-        redraws=lambda: completion.share < recipe.training.sampling_share,
-    )
-
-
 def prepare_for_inference(
     trained: TrainedTranslator,
     splits: task_data.Splits,
@@ -337,11 +302,11 @@ def _trained(
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.waiting("Learning the tokenizers ..."):
-        tokenizers = run_tokenizers(run, recipe, splits.train)
+        tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
     if isinstance(splits.train, StoredSequence):
         with display.translating("Tokenising") as watcher:
             told = task_data.Told(watcher.moved, display.note)
-            training_examples(run, recipe, splits, tokenizers, told)
+            task_examples.training_examples(run, recipe, splits, tokenizers, told)
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
         trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     part = "test" if splits.test else "validation"
