@@ -16,4 +16,7 @@ TASK = Task(
         "arcs": LazyFunction("regard.tasks.language_modelling.views:arcs_view"),
     },
     store=LazyFunction("regard.tasks.language_modelling.exchange:store"),
+    intervene=LazyFunction(
+        "regard.tasks.language_modelling.interventions:intervene_in_language_model"
+    ),
 )

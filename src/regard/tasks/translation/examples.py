@@ -17,7 +17,7 @@ from regard.base.protocols import Tokenizer
 from regard.batching.alignments import AlignedExamples, TokenAligner, WordAligner, WordLinks
 from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, TrainingExamples, training_examples_of
-from regard.batching.order import BatchOrder, BatchPosition, Mixture, iterate
+from regard.batching.order import BatchOrder, BatchPosition, MixedRows, iterate
 from regard.batching.tokenising import open_examples, stored_examples, write_examples
 from regard.corpora.alignments import read_alignments
 from regard.corpora.composition import quotas_of
@@ -275,7 +275,7 @@ def _resegmenter(
 
 def _mixture(
     recipe: schema.TranslationRecipe, splits: Splits, train: TrainingExamples
-) -> Mixture | None:
+) -> MixedRows | None:
     """Return how many examples of each corpus form an epoch; None if there is one corpus."""
     if not splits.corpora:
         return None
@@ -284,7 +284,7 @@ def _mixture(
         empty = recipe.data.train[sizes.index(0)]
         raise SettingsError(f"data.train: {empty} has no pair to train on; leave it out.")
     taken = quotas_of(sizes, recipe.data.weights, recipe.data.temperature, None)
-    return Mixture(sizes, tuple(taken), recipe.training.seed)
+    return MixedRows(sizes, tuple(taken), recipe.training.seed)
 
 
 def data_facts(
@@ -318,7 +318,7 @@ def data_facts(
     return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
 
 
-def _mixed(recipe: schema.TranslationRecipe, mixture: Mixture | None) -> list[Fact]:
+def _mixed(recipe: schema.TranslationRecipe, mixture: MixedRows | None) -> list[Fact]:
     """Return the share of each corpus in an epoch."""
     if mixture is None:
         return []
