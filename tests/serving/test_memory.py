@@ -69,7 +69,7 @@ def scene(work: Callable[[ModelMemory, list[FakeModel]], Any], *, limit: int | N
         for model in models:
             memory.add(model)
         try:
-            return await asyncio.wait_for(work(memory, models), 20)
+            return await asyncio.wait_for(work(memory, models), 60)
         finally:
             await memory.stop()
 

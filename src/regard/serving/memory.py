@@ -6,7 +6,6 @@ requests alone.
 """
 
 import asyncio
-import gc
 import logging
 import time
 from collections import OrderedDict
@@ -211,13 +210,12 @@ class ModelMemory:
 
     async def _make_room(self, needed: int, *, keep: _Place) -> None:
         """Unload the least recently used models until there is room for so many bytes."""
-        if not self._over(needed):
-            return
-        return_memory()
+        loop = asyncio.get_running_loop()
+        if self._over(needed):
+            await loop.run_in_executor(self.pool, return_memory)
         while self._over(needed) and (place := self._least_used(keep)) is not None:
             await self._unload(place)
-            gc.collect()
-            return_memory()
+            await loop.run_in_executor(self.pool, return_memory)
 
     async def _unload(self, place: _Place) -> None:
         """Unload a model when its last user has gone; it takes no new ones until then."""
