@@ -230,7 +230,8 @@ def test_a_server_loads_what_is_asked_for(
     run_app: Callable[[FastAPI], AbstractContextManager[str]],
 ) -> None:
     offline = load(toy_run).translate("badal kofen").text
-    with run_app(create_app(runs, ServerSettings())) as url, httpx.Client(base_url=url) as client:
+    app = create_app(runs, ServerSettings(deadline_seconds=120))
+    with run_app(app) as url, httpx.Client(base_url=url, timeout=120) as client:
 
         def known() -> list[tuple[str, Any]]:
             models = client.get("/models").json()["models"]
@@ -258,11 +259,11 @@ def test_a_server_loads_what_is_asked_for(
 def test_two_models_that_do_not_fit_together_take_turns(
     runs: list[StoredModel], run_app: Callable[[FastAPI], AbstractContextManager[str]]
 ) -> None:
-    app = create_app(runs[:2], ServerSettings())
+    app = create_app(runs[:2], ServerSettings(deadline_seconds=120))
     app.state.server.memory.limit = 1  # so that only the model in use is kept
     expected = {target: model.load().translate("badal").text
                 for target, model in zip(("fr", "de"), runs, strict=False)}  # fmt: skip
-    with run_app(app) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with run_app(app) as url, httpx.Client(base_url=url, timeout=120) as client:
         for target in ("fr", "de", "fr", "de"):
             fields = {"q": "badal", "source": "en", "target": target}
             assert client.post("/translate", json=fields).json() == {
@@ -271,6 +272,7 @@ def test_two_models_that_do_not_fit_together_take_turns(
         models = client.get("/models").json()["models"]
         assert [model["state"] for model in models] == ["unloaded", "loaded"]
         attended = client.post("/attend", json={"q": "badal", "model": runs[0].name})
+        assert attended.status_code == 200, attended.text
         assert attended.json()["text"] == expected["fr"]
         streamed = client.post("/stream", json={"q": "badal", "model": runs[1].name})
         assert f'"text": "{expected["de"]}"' in streamed.text
