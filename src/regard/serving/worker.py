@@ -18,7 +18,7 @@ from regard.decoding.search import LengthPenalty
 from regard.documents.segments import SENTENCE_ERRORS
 from regard.engines.torch_engine import TorchEngine
 from regard.serving import attention as attention_views
-from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
+from regard.serving.batcher import Batcher, QueuedSentence, TranslationOptions, TranslationOutcome
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
 from regard.serving.memory import ModelMemory
@@ -70,7 +70,7 @@ def stream_greedy(
 
 
 T = TypeVar("T")
-Kind = Literal["batch", "view"]
+JobKind = Literal["batch", "view"]
 
 
 class ModelThread:
@@ -83,10 +83,13 @@ class ModelThread:
     def __init__(self, name: str, pool: ThreadPoolExecutor | None = None):
         self._shared = pool is not None
         self._executor = pool or ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
-        self._waiting: dict[Kind, deque[asyncio.Future[None]]] = {"batch": deque(), "view": deque()}
+        self._waiting: dict[JobKind, deque[asyncio.Future[None]]] = {
+            "batch": deque(),
+            "view": deque(),
+        }
         self._busy = False
 
-    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+    async def run(self, kind: JobKind, work: Callable[[], T]) -> T:
         """Return the result of a function that runs in the thread when it is its turn."""
         loop = asyncio.get_running_loop()
         await self._turn(kind, loop)
@@ -100,7 +103,7 @@ class ModelThread:
         if not self._shared:
             self._executor.shutdown()
 
-    async def _turn(self, kind: Kind, loop: asyncio.AbstractEventLoop) -> None:
+    async def _turn(self, kind: JobKind, loop: asyncio.AbstractEventLoop) -> None:
         if not self._busy:
             self._busy = True
             return
@@ -113,9 +116,9 @@ class ModelThread:
                 self._pass_on(kind)
             raise
 
-    def _pass_on(self, kind: Kind) -> None:
+    def _pass_on(self, kind: JobKind) -> None:
         """Give the turn to the other kind of work, if any waits, or else to the same kind."""
-        other: Kind = "view" if kind == "batch" else "batch"
+        other: JobKind = "view" if kind == "batch" else "batch"
         for waiting in (self._waiting[other], self._waiting[kind]):
             while waiting:
                 turn = waiting.popleft()
@@ -260,7 +263,7 @@ class ModelWorker:
     ) -> dict[str, Any]:
         return attention_views.attention_view(translator, self.model.name, request)
 
-    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
+    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
         translator = self._memory.held(self.model.name)
         if translator is None:  # whoever waited for these sentences has gone
             return [BusyError(retry_after=1)] * len(sentences)
@@ -269,9 +272,9 @@ class ModelWorker:
 
 def translate_batch(
     translator: LoadedTranslator, sentences: Sequence[QueuedSentence]
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Return for each sentence its translation, or the error that it caused."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     for options in dict.fromkeys(sentence.options for sentence in sentences):
         places = [place for place, each in enumerate(sentences) if each.options == options]
         texts = [sentences[place].text for place in places]
@@ -282,10 +285,10 @@ def translate_batch(
 
 def _translate_alike(
     translator: LoadedTranslator, texts: Sequence[str], options: TranslationOptions
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Translate sentences with the same options; one that fails does not affect the others."""
     left = dict(enumerate(texts))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     width = max(translator.recipe.decoding.beam, options.n_best)
     while left:
         places = list(left)
