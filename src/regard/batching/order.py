@@ -52,7 +52,7 @@ class Batches(Sequence[list[int]]):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixedRows:
     """Several corpora in one epoch: some of their rows more than once, or a part, others anew."""
 
     sizes: tuple[int, ...]
@@ -88,7 +88,7 @@ class BatchOrder:
         token_budget: int,
         seed: int,
         short_first: bool = False,
-        mixture: Mixture | None = None,
+        mixture: MixedRows | None = None,
     ):
         """Order examples of these source and target lengths, end marks included.
 

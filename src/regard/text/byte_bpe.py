@@ -16,7 +16,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file
 from regard.text.vocabulary import (
     NORMALISATIONS,
-    Form,
+    Normalisation,
     form_of_record,
     record_of,
     surfaces_of_bytes,
@@ -44,7 +44,7 @@ class ByteBpeTokenizer:
         *,
         vocabulary: Mapping[str, int],
         merges: Sequence[Merge],
-        normalise: Form = "none",
+        normalise: Normalisation = "none",
     ):
         self.vocabulary = dict(vocabulary)
         self.normalise = normalise
@@ -55,7 +55,7 @@ class ByteBpeTokenizer:
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], *, size: int, normalise: Form = "none"
+        cls, texts: Iterable[str], *, size: int, normalise: Normalisation = "none"
     ) -> ByteBpeTokenizer:
         """Return a tokenizer of up to `size` entries; a small text may support fewer."""
         if size < LEAST:
@@ -121,8 +121,16 @@ class ByteBpeTokenizer:
         lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
         write_file(merges, "\n".join(lines) + "\n")
 
-    def description(self) -> str:
-        """Return the tokenizer as one file of the package `tokenizers`, `tokenizer.json`."""
+    def description(
+        self,
+        *,
+        specials: Sequence[str] = (),
+        around: tuple[str, str] | None = None,
+    ) -> str:
+        """Return the tokenizer as one file of the package `tokenizers`, `tokenizer.json`.
+
+        `specials` are further special tokens, and `around` stand before and after every text.
+        """
         library = _library()
         encoder = _encoder(library, self.vocabulary, self.merges)
         encoder.decoder = library.decoders.ByteLevel()
@@ -130,6 +138,12 @@ class ByteBpeTokenizer:
             encoder.normalizer = library.normalizers.NFC()
         if self.end is not None:
             encoder.add_special_tokens([library.AddedToken(END_OF_TEXT, normalized=False)])
+        encoder.add_special_tokens(list(specials))
+        if around is not None and all(name in self.vocabulary for name in around):
+            encoder.post_processor = library.processors.TemplateProcessing(
+                single=f"{around[0]} $A {around[1]}",
+                special_tokens=[(name, self.vocabulary[name]) for name in around],
+            )
         text: str = encoder.to_str()
         return text
 

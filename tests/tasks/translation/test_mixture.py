@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.batching.order import BatchOrder, Mixture
+from regard.batching.order import BatchOrder, MixedRows
 from regard.corpora import store
 from regard.runs.run import Run, finish_or_start
 from regard.settings.recipe import expect, validate
@@ -64,7 +64,7 @@ def test_rows_that_are_gone_count_for_their_corpus() -> None:
 
 
 def test_an_epoch_has_each_corpus_in_its_share() -> None:
-    mixture = Mixture((6, 2, 10), (6, 5, 3), seed=1)
+    mixture = MixedRows((6, 2, 10), (6, 5, 3), seed=1)
     rows = mixture.rows(0)
     counts = Counter(rows.tolist())
     assert [counts[row] for row in range(6)] == [1] * 6

@@ -15,7 +15,7 @@ from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
 from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, TrainingExamples, training_examples_of
-from regard.batching.order import BatchOrder, BatchPosition, Mixture, iterate
+from regard.batching.order import BatchOrder, BatchPosition, MixedRows, iterate
 from regard.batching.tokenising import open_examples, stored_examples, write_examples
 from regard.corpora.composition import quotas_of
 from regard.corpora.parallel import SentencePair, drawn_evenly
@@ -67,8 +67,10 @@ class VocabularySample:
             pairs, settings.sample_lines // (2 if settings.shared else 1), seed=seed
         )
         shares = recipe.augmentation.shares()
-        change = Perturber(drawn, shares, seed=seed)
-        changed = [change(0, row) for row in range(0, len(drawn), 10)] if shares else []
+        changed = []
+        if shares:
+            change = Perturber(drawn, shares, seed=seed)
+            changed = [change(0, row) for row in range(0, len(drawn), 10)]
         if settings.kind != "sentencepiece":
             return cls(pairs, changed)
         return cls(drawn, changed, len(drawn) / max(1, len(pairs)))
@@ -235,7 +237,7 @@ def _resegmenter(
 
 def _mixture(
     recipe: schema.TranslationRecipe, splits: Splits, train: TrainingExamples
-) -> Mixture | None:
+) -> MixedRows | None:
     """Return how many examples of each corpus form an epoch; None if there is one corpus."""
     if not splits.corpora:
         return None
@@ -244,7 +246,7 @@ def _mixture(
         empty = recipe.data.train[sizes.index(0)]
         raise SettingsError(f"data.train: {empty} has no pair to train on; leave it out.")
     taken = quotas_of(sizes, recipe.data.weights, recipe.data.temperature, None)
-    return Mixture(sizes, tuple(taken), recipe.training.seed)
+    return MixedRows(sizes, tuple(taken), recipe.training.seed)
 
 
 def data_facts(
@@ -278,7 +280,7 @@ def data_facts(
     return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
 
 
-def _mixed(recipe: schema.TranslationRecipe, mixture: Mixture | None) -> list[Fact]:
+def _mixed(recipe: schema.TranslationRecipe, mixture: MixedRows | None) -> list[Fact]:
     """Return the share of each corpus in an epoch."""
     if mixture is None:
         return []
