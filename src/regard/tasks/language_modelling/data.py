@@ -197,7 +197,8 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
 class _Parts:
     """The two parts of a text, which can be read again and again."""
 
-    def __init__(self, settings: schema.TextSettings, texts: Texts | None = None):
+    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path):
+        """Measure the parts, unless the folder of a run knows them from before."""
         sources.require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise sources.no_data("texts")
@@ -208,12 +209,14 @@ class _Parts:
         self._valid: Chunks | None = valid_files if settings.valid else None
         if texts is not None:
             self._valid = partial(texts.chunks, "valid") if texts.valid else None
-        self.measure = running_text.measure(self._text())
+        measured = running_text.measured
+        named = [[] if texts else [*map(Path, part)] for part in (settings.text, settings.valid)]
+        self.measure = measured(self._text, named[0], known / "text.json")
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held
         self.digests = (
             f"{self.measure.digest}:{self.characters}",
-            running_text.measure(self._valid()).digest if self._valid else "end",
+            measured(self._valid, named[1], known / "valid.json").digest if self._valid else "end",
         )
 
     def train(self) -> Iterator[str]:
@@ -229,22 +232,19 @@ def prepare_text(
     run: Run, recipe: schema.LanguageModelRecipe, texts: Texts | None = None
 ) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
-    parts = _Parts(recipe.data, texts)
     folder = run.folder
+    parts = _Parts(recipe.data, texts, folder / "data")
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
         learned.save(folder, TOKENIZER)
     text = tokenizers.RunningText(tokenizers.load_tokenizer(folder, TOKENIZER))
     files = []
-    for name, part, digest in zip(
-        ("train", "valid"), (parts.train, parts.valid), parts.digests, strict=True
-    ):
-        path = folder / "data" / f"{name}.tokens"
+    named = zip(("train", "valid"), (parts.train, parts.valid), parts.digests, strict=True)
+    for name, part, digest in named:
+        path, size = folder / "data" / f"{name}.tokens", text.size
         if not running_text.has_tokens(path) or running_text.open_tokens(path).digest != digest:
-            running_text.write_tokens(
-                path, part(), encode=text.encode, vocab=text.size, digest=digest
-            )
-        files.append(running_text.open_tokens(path))
+            running_text.write_tokens(path, part(), encode=text.encode, vocab=size, digest=digest)
+        files.append(running_text.open_tokens(path, vocab=size))
     data = TextData(text, *files)
     _require_length(data, parts.measure, recipe)
     return data
