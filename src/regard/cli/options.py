@@ -46,11 +46,11 @@ def _with_parts(
         ),
     ] = None,
 ) -> None:
-    """Do nothing: the option is for others to have."""
+    """Declare the option that all commands take over."""
 
 
 class CommandWithParts(TyperCommand):
-    """A command that imports modules with parts of one's own before it begins."""
+    """A command that imports modules with parts of your own before it begins."""
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)

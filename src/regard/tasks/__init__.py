@@ -78,7 +78,7 @@ class View:
     shown: Callable[[int], Any] | None = None
     """Returns what a terminal of this width shows in place of a picture."""
     remedy: str = "Name a picture to write with --out, or ask for --json."
-    """What is said where nothing can be shown."""
+    """The message where nothing can be shown."""
 
     def _repr_html_(self) -> str:
         from tempfile import TemporaryDirectory
