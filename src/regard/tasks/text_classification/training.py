@@ -13,6 +13,7 @@ from regard.base.files import write_json
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
+from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, open_records, open_store, training_run
@@ -30,22 +31,25 @@ from regard.training.losses import LossSum
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
 
-ORIGINAL = ".parametrizations.weight.original"  # how torch names a matrix that has an adapter
-
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
     """Return the recipe with the tokenizer and the network of a language model."""
     found = Run.open(pretrained).recipe(LanguageModelRecipe)
-    changes = {"pretrained": str(pretrained), "tokenizer": found.tokenizer, "model": found.model}
+    training = recipe.training.model_copy(update={"start_from": str(pretrained)})
+    changes = {"training": training, "tokenizer": found.tokenizer, "model": found.model}
     return TextClassificationRecipe.model_validate({**dict(recipe), **changes})
 
 
 def from_scratch(recipe: TextClassificationRecipe) -> TextClassificationRecipe:
     """Return the recipe of the same network with fresh weights, all of which are trained."""
-    whole = {"freeze_layers": 0, "adapter_rank": 0, "layer_decay": 1.0}
-    return recipe.model_copy(
-        update={"pretrained": None, "training": recipe.training.model_copy(update=whole)}
-    )
+    whole = {
+        "start_from": None,
+        "freeze": (),
+        "freeze_layers": 0,
+        "adapter_rank": 0,
+        "layer_decay": 1.0,
+    }
+    return recipe.model_copy(update={"training": recipe.training.model_copy(update=whole)})
 
 
 def train_text_classifier(
@@ -63,9 +67,11 @@ def train_text_classifier(
     write_json(run.folder / loaded_model.LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
     model = loaded_model.build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
-    if recipe.pretrained is not None and run.last_update is None:
-        _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
+    if settings.start_from is not None and run.last_update is None:
+        weights = read_tensors(Run.open(Path(settings.start_from)).weights())
+        _load_backbone(model, merged_weights(weights))
     _freeze(model, settings.freeze_layers)
+    freeze(model, settings.freeze)
     loaded = loaded_model.LoadedTextClassifier(
         model=model, text=text, labels=splits.labels, recipe=recipe
     )
@@ -176,8 +182,8 @@ def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> N
             continue  # an adapter is new
         if plain not in weights or weights[plain].shape != parameter.shape:
             raise SettingsError(
-                f"pretrained: that run's model has no weights {plain!r} of this shape. Use the "
-                "settings under 'model' of that run."
+                f"training.start_from: that run's model has no weights {plain!r} of this shape. "
+                "Use the settings under 'model' of that run."
             )
         parameter.copy_(weights[plain])
 
@@ -187,7 +193,8 @@ def _tokenizer(
 ) -> RunningText:
     """Return the run's tokenizer: taken over, or learned from the training texts."""
     if not (run.folder / f"{TOKENIZER}.json").is_file():
-        source = other or (Path(recipe.pretrained) if recipe.pretrained else None)
+        start = recipe.training.start_from
+        source = other or (Path(start) if start else None)
         if source is not None:
             tokenizer = load_tokenizer(Run.open(source).folder, TOKENIZER)
         else:
@@ -230,8 +237,8 @@ def train(
 ) -> loaded_model.TrainedTextClassifier:
     """Train a text classifier, test it and write its report."""
     settings = expect(recipe, TextClassificationRecipe)
-    if settings.pretrained is not None:
-        settings = begin_with(settings, Path(settings.pretrained))
+    if settings.training.start_from is not None and not resume:  # a run has all of it
+        settings = begin_with(settings, Path(settings.training.start_from))
     display = SilentDisplay() if display is None else display
     if not resume:
         Run.require_free(out)

@@ -19,7 +19,7 @@ from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
 from regard.engines.preparation import MOST_UNFINISHED, prepare_patience, unfinished_share
 from regard.engines.torch_engine import TorchEngine
-from regard.models.pretrained import freeze, load_extended
+from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
@@ -116,9 +116,10 @@ def _fresh_translator(
     torch.manual_seed(settings.seed)
     network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
     if settings.start_from is not None and run.last_update is None:
-        load_extended(
-            network, read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
-        )
+        weights = read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
+        load_extended(network, merged_weights(weights))
+    if settings.adapter_rank:
+        add_adapters(network, rank=settings.adapter_rank)
     if settings.freeze:
         freeze(network, settings.freeze)
     return LoadedTranslator(
