@@ -14,7 +14,8 @@ validation parts. `--clock cpu` counts the minutes of the processor's time that 
 that other programs on the machine do not matter; then a training has one thread.
 
 What is done is kept in the state folder, a file a training, so a stopped benchmark goes on with
-the next one. Writes results/auto.json with the cells that were asked for.
+the next one. Each finished cell is written to results/auto.json at once, beneath the cells that
+were measured in the same way before, which are not trained again.
 The data is $REGARD_DATA, or ../shared/data.
 """
 
@@ -45,7 +46,7 @@ from regard.runs import plan
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap
 from regard.training import loop
-from result import commit, write_result
+from result import commit, read_result, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SIZES = {"2000": 2_000, "20000": 20_000, "all": None}
@@ -80,19 +81,29 @@ def main() -> None:
         if given.threads != 1:
             options.error("--clock cpu needs --threads 1")
         count_processor_time()
-    cells = {}
-    for name in given.cells:
-        cells[name] = compared(name, given)
-        print(name, json.dumps(cells[name]["figures"]), flush=True)
-    figures = totals(cells, minutes=given.minutes)
-    print(json.dumps(figures, indent=1))
     command = (
         f"python bench/auto.py --state FOLDER --minutes {given.minutes:g} "
         f"--threads {given.threads} --clock {given.clock}"
     )
-    if len(cells) < len(cell_names()):
-        command += f" --cells {' '.join(cells)}"
-    print("wrote", write_result("auto", figures, command=command, details={"cells": cells}))
+    for name in given.cells:
+        if name not in recorded(command):
+            cell = compared(name, given)
+            record(recorded(command) | {name: cell}, command, minutes=given.minutes)
+        print(name, json.dumps(recorded(command)[name]["figures"]), flush=True)
+
+
+def recorded(command: str) -> dict[str, Any]:
+    """Return the cells that were measured by this command, now or before."""
+    found = read_result("auto")
+    cells: dict[str, Any] = found["details"]["cells"] if found.get("command") == command else {}
+    return cells
+
+
+def record(cells: dict[str, Any], command: str, *, minutes: float) -> None:
+    """Write the result file with these cells, in their order."""
+    ordered = {name: cells[name] for name in cell_names() if name in cells}
+    figures = totals(ordered, minutes=minutes)
+    write_result("auto", figures, command=command, details={"cells": ordered})
 
 
 def cell_names() -> list[str]:

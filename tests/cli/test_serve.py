@@ -47,11 +47,21 @@ def test_keys_are_read(
     assert served[0].config.app.state.server.rate_limiter.requires_key  # type: ignore[union-attr]
 
 
+def test_a_run_whose_data_names_no_languages_is_served(
+    run: Callable[..., Any], served: list[uvicorn.Server], random_transformer_run: Path
+) -> None:
+    answer = run("serve", random_transformer_run, "--port", 0, "--engine", "torch")
+    assert answer.code == 0
+    assert len(served) == 1
+    assert "transformer: src-tgt, engine torch" in answer.err
+    assert "The data names no languages: name them with --pair, as en-de." in answer.err
+
+
+@pytest.mark.usefixtures("served")
 def test_mistakes_are_named(
     refuse: Callable[..., str], random_transformer_run: Path, tmp_path: Path
 ) -> None:
     run = random_transformer_run
-    assert "give them with --pair" in refuse("serve", run, "--port", 0)
     assert "is not a pair of languages" in refuse("serve", run, "--port", 0, "--pair", "x")
     assert "There is no run at" in refuse("serve", tmp_path / "none", "--port", 0)
     assert "no keys" in refuse("serve", run, "--keys", _written(tmp_path / "keys"), "--port", 0)
