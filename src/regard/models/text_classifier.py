@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from regard.base.shapes import Bool, Float, Int, Tensor

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,8 @@ class Task:
     """Return a loaded model with fresh weights that can read this input, to be traced."""
     auto: Callable[..., AutoChoice] | None = None
     """(recipe, data, *, minutes): choose the settings that the recipe leaves open."""
+    fine_tune: Callable[..., AutoChoice] | None = None
+    """(folder, recipe or None, data, *, change): choose how to go on from a run with this data."""
     takes_model: bool = False
     """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
     store: Callable[..., Sequence[str] | None] | None = None
@@ -242,6 +245,8 @@ def train(
     columns: str | int | Sequence[str | int] | None = None,
     built_in: bool = False,
     minutes: int | float | None = None,
+    start_from: str | Path | None = None,
+    task: str | None = None,
     set: Mapping[str, Any] | Iterable[str] = (),
     model: Callable[..., nn.Module] | None = None,
     resume: bool | str | Path = False,
@@ -254,7 +259,10 @@ def train(
     folder, records from memory, as (source, target) or (text, label), or a mapping of "train",
     "valid" and "test" to any of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
     say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
-    after this time. `set` changes settings by their dotted names, as `{"training.steps": 200}`.
+    after this time. `start_from` is a run to fine-tune: model and tokenizers are its own, and
+    without a recipe the rest is chosen by the data, which may also have the parts "mix" and
+    "general_test"; `task` says what to learn from a language model ("continue", "answer" or
+    "classify"). `set` changes settings by their dotted names, as `{"training.steps": 200}`.
     `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
     run to go on with; `set` may still change its limits. `progress=False` keeps silent.
 
@@ -268,47 +276,46 @@ def train(
     from regard.runs.display import display_of
 
     folder = _folder_to_resume(recipe, out, resume)
+    if start_from is not None and resume:
+        raise SettingsError("--from begins a training, --resume goes on with one: leave one out.")
     if folder is not None:
         recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
         set = ()
-    if recipe is None or out is None:
+    if (recipe is None and start_from is None) or out is None:
         raise _missing("a recipe" if recipe is None else "a folder for the run: --out DIR")
     title = folder.name if folder is not None else recipe if isinstance(recipe, str) else None
     if built_in and data is not None:
         raise SettingsError("--data and --built-in exclude each other; choose one.")
     given = {"pair": pair, "columns": columns, "built_in": built_in or None, "minutes": minutes}
     display, overrides = display_of(progress), overrides_of(set)
-    recipe = recipe_with(recipe, overrides, given)
-    if title == AUTO:
-        recipe, data = _chosen(recipe, data, overrides, display)
-    task = task_of(recipe.task)
+    change = partial(recipe_with, overrides=overrides, options=given)
+    if recipe is not None and recipe != AUTO and start_from is None and task is None:
+        recipe = change(recipe)
+    else:
+        from regard.tasks.planning import choose
+
+        start = None if start_from is None else Path(start_from)
+        found = choose(recipe, data, start=start, task=task, change=change, display=display)
+        recipe, data = found.recipe, found.data
+    kind = task_of(recipe.task)
     if model is None:
         require_buildable(recipe)
-    return task.train(
+    return kind.train(
         recipe,
         Path(out),
         title=recipe.title or title or recipe.task,
         resume=bool(resume),
         data=data,
         display=display,
-        **_given_model(recipe.task, task, model),
+        **_given_model(recipe.task, kind, model),
     )
 
 
 def _missing(what: str) -> SettingsError:
     return SettingsError(
-        f"A training needs {what}. To go on with a run: regard train --resume DIR."
+        f"A training needs {what}. To go on with a run: regard train --resume DIR; to fine-tune "
+        "one: regard train --from DIR --data FILE --out NEW."
     )
-
-
-def _chosen(
-    recipe: Recipe, data: Any, overrides: Sequence[str], display: Display
-) -> tuple[Recipe, Any]:
-    """Return the recipe that suits the data, with the overrides, and the data as it was read."""
-    from regard.tasks.planning import choose
-
-    found = choose(recipe, data, display=display)
-    return recipe_with(found.recipe, overrides, {}), found.data
 
 
 def recipe_with(

@@ -249,7 +249,6 @@ class TranslationRecipe(Recipe):
         "training.adapter_rank": "decides which weights the model has",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
-        "augmentation": "decides how the texts of a batch are changed",
         "training.select": "decides which model is the best so far",
     }
 
