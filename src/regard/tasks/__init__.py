@@ -255,19 +255,16 @@ def train(
     """Train by a recipe, test, and write a report: what `regard train` does.
 
     `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
-    data and minutes. `data` is what to learn from: a file, two files with a sentence a line, a
-    folder, records from memory, as (source, target) or (text, label), or a mapping of "train",
-    "valid" and "test" to any of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
+    data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
+    memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
+    of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
     say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
-    after this time. `start_from` is a run to fine-tune: model and tokenizers are its own, and
-    without a recipe the rest is chosen by the data, which may also have the parts "mix" and
-    "general_test"; `task` says what to learn from a language model ("continue", "answer" or
-    "classify"). `set` changes settings by their dotted names, as `{"training.steps": 200}`.
+    after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
+    recipe is needed, and the data may also have the parts "mix" and "general_test". `task` is what
+    to learn from a language model. `set` changes settings by their dotted names.
     `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
-    run to go on with; `set` may still change its limits. `progress=False` keeps silent.
-
-    Ctrl-C and SIGTERM stop a training after the running update with a checkpoint; it then raises
-    `Interrupted`, a KeyboardInterrupt.
+    run to go on with; `set` may still change its limits. Ctrl-C and SIGTERM stop a training after
+    the running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
@@ -275,9 +272,7 @@ def train(
     """
     from regard.runs.display import display_of
 
-    folder = _folder_to_resume(recipe, out, resume)
-    if start_from is not None and resume:
-        raise SettingsError("--from begins a training, --resume goes on with one: leave one out.")
+    folder = _folder_to_resume(recipe, out, resume, start=start_from)
     if folder is not None:
         recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
         set = ()
@@ -292,28 +287,30 @@ def train(
     if recipe is not None and recipe != AUTO and start_from is None and task is None:
         recipe = change(recipe)
     else:
-        from regard.tasks.planning import choose
-
         start = None if start_from is None else Path(start_from)
-        found = choose(recipe, data, start=start, task=task, change=change, display=display)
-        recipe, data = found.recipe, found.data
-    kind = task_of(recipe.task)
+        recipe, data = _chosen(recipe, data, start, task=task, change=change, display=display)
     if model is None:
         require_buildable(recipe)
+    kind, title = task_of(recipe.task), recipe.title or title or recipe.task
+    more = _given_model(recipe.task, kind, model)
     return kind.train(
-        recipe,
-        Path(out),
-        title=recipe.title or title or recipe.task,
-        resume=bool(resume),
-        data=data,
-        display=display,
-        **_given_model(recipe.task, kind, model),
+        recipe, Path(out), title=title, resume=bool(resume), data=data, display=display, **more
     )
+
+
+def _chosen(
+    recipe: str | Path | Recipe | None, data: Any, start: Path | None, **options: Any
+) -> tuple[Recipe, Any]:
+    """Return a recipe that suits the data or fine-tunes a run, and the data as it was read."""
+    from regard.tasks.planning import choose
+
+    found = choose(recipe, data, start=start, **options)
+    return found.recipe, found.data
 
 
 def _missing(what: str) -> SettingsError:
     return SettingsError(
-        f"A training needs {what}. To go on with a run: regard train --resume DIR; to fine-tune "
+        f"A training needs {what}. To go on with a run: regard train --resume DIR. To fine-tune "
         "one: regard train --from DIR --data FILE --out NEW."
     )
 
@@ -335,9 +332,15 @@ def recipe_with(
 
 
 def _folder_to_resume(
-    recipe: str | Path | Recipe | None, out: str | Path | None, resume: bool | str | Path
+    recipe: str | Path | Recipe | None,
+    out: str | Path | None,
+    resume: bool | str | Path,
+    *,
+    start: str | Path | None,
 ) -> Path | None:
     """Return the run whose own recipe is gone on with; None if a recipe is given."""
+    if start is not None and resume:
+        raise SettingsError("--from begins a training, --resume goes on with one: leave one out.")
     if not isinstance(resume, bool):
         if recipe is not None or out is not None:
             raise SettingsError("resume=DIR goes on with that run alone: give no recipe, no out.")

@@ -70,8 +70,7 @@ def train_text_classifier(
     if settings.start_from is not None and run.last_update is None:
         weights = read_tensors(Run.open(Path(settings.start_from)).weights())
         _load_backbone(model, merged_weights(weights))
-    _freeze(model, settings.freeze_layers)
-    freeze(model, settings.freeze)
+    _freeze(model, settings)
     loaded = loaded_model.LoadedTextClassifier(
         model=model, text=text, labels=splits.labels, recipe=recipe
     )
@@ -163,7 +162,9 @@ def _height(name: str, layers: int) -> int:
     return layers + 1
 
 
-def _freeze(model: TextClassifier, frozen: int) -> None:
+def _freeze(model: TextClassifier, settings: FineTuningSettings) -> None:
+    freeze(model, settings.freeze)
+    frozen = settings.freeze_layers
     if not frozen:
         return
     if not any(name.startswith("backbone.layers.") for name, _ in model.named_parameters()):

@@ -33,6 +33,7 @@ from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fr
 from regard.tasks.translation.objective import optimizer_of, training_loss, validate
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
+from regard.tasks.translation.tokenizers import run_tokenizers
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, fit
@@ -62,7 +63,7 @@ def train_translator(
     """
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
-    tokenizers = task_data.run_tokenizers(run, recipe, splits.train)
+    tokenizers = run_tokenizers(run, recipe, splits.train)
     train = encode_pairs(splits.train, *tokenizers, max_length=recipe.batches.max_length)
     if not train:
         raise SettingsError(
@@ -91,9 +92,8 @@ def train_translator(
         read=partial(task_data.data_facts, recipe, splits, tokenizers, train, order),
     )
     optimisation = _optimisation(recipe, network, completion)
-    digest = splits.fingerprint()
+    digest = splits.fingerprint() + (general.fingerprint() if general else "")
     if general is not None and general.mix:
-        digest += general.fingerprint()
         objective, optimisation = mix_in(objective, optimisation, recipe, general.mix, tokenizers)
     keep = max(settings.keep, settings.average)
     store = run_folders.open_store(run, keep=keep, fingerprint=digest)
@@ -352,7 +352,7 @@ def _trained(
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.waiting("Learning the tokenizers ..."):
-        task_data.run_tokenizers(run, recipe, splits.train)
+        run_tokenizers(run, recipe, splits.train)
     part = "test" if splits.test else "validation"
     pairs = splits.test or splits.valid[:TESTED_VALIDATION]
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
