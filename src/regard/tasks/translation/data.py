@@ -284,8 +284,8 @@ def _left_out(
 def _vocabulary(
     settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> Fact:
-    names = {"sentencepiece": "subwords", "word": "words", "character": "characters"}
-    kind, sizes = names[settings.kind], [tokenizer.size for tokenizer in tokenizers]
+    names = {"word": "words", "character": "characters"}
+    kind, sizes = names.get(settings.kind, "subwords"), [tokenizer.size for tokenizer in tokenizers]
     shown = f"{sizes[0]:,} {kind} for both sides"
     if not settings.shared:
         shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"
