@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.runs.display import Display, DryRunDisplay, display_of
 from regard.runs.plan import PlanMade, TrainingPlan
 from regard.runs.run import Run
-from regard.settings.recipe import Recipe, require_known
+from regard.settings.recipe import AnySettings, Recipe, require_known
 from regard.tasks import AUTO, TASKS, find_recipe, task_of, train, validate_recipe
 
 
@@ -129,3 +130,49 @@ def _tuned_task(
             "also learns to classify texts (--task classify)."
         )
     return fine_tune, {} if task != "answer" else {"learned": task}
+
+
+# The learning rate of all weights, for a model of this width; wider ones take smaller steps.
+# Adapters, which begin at zero, take larger ones.
+RATE, RATE_WIDTH, ADAPTER_FACTOR = 3e-4, 256, 10.0
+EPOCHS, FEWEST_UPDATES = 5, 100
+WARMUP_SHARE, VALIDATIONS, PATIENCE = 0.1, 10, 3
+
+
+def gentle_training(training: AnySettings, *, width: int, updates_per_epoch: int) -> AnySettings:
+    """Return training settings that fine-tune a model of this width.
+
+    A low rate, few epochs and an early stop, so that little is forgotten.
+    """
+    rank = getattr(training, "adapter_rank", 0)
+    rate = RATE * min(1.0, math.sqrt(RATE_WIDTH / width)) * (ADAPTER_FACTOR if rank else 1.0)
+    steps = max(FEWEST_UPDATES, EPOCHS * updates_per_epoch)
+    every = max(1, steps // VALIDATIONS)
+    chosen = {
+        "learning_rate": float(f"{rate:.2g}"),
+        "schedule": "linear",
+        "warmup": max(1, round(WARMUP_SHARE * steps)),
+        "steps": steps,
+        "validate_every": every,
+        "checkpoint_every": every,
+        "patience": PATIENCE,
+    }
+    return training.model_copy(update=chosen)
+
+
+def gentle_reasons(training: Any) -> tuple[str, str]:
+    """Return what fine-tuning settings do, in words: what is trained, and how long."""
+    rank, frozen = training.adapter_rank, ", ".join(training.freeze)
+    what = f"adapters of rank {rank}" if rank else "all weights"
+    what += f" but {frozen}" if frozen else ""
+    learned = (
+        f"{what} at a learning rate of {training.learning_rate:g}, low so that little is "
+        f"forgotten, after {training.warmup} updates of warm-up"
+    )
+    length = f"at most {training.steps:,} updates"
+    if training.patience is not None:
+        length += (
+            f", fewer if {training.patience} validations in a row (every "
+            f"{training.validate_every} updates) are no better; the best one is kept"
+        )
+    return learned, length

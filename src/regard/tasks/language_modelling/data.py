@@ -194,7 +194,7 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
     return f"Held out: the last {settings.valid_share:.0%} of the data for validation."
 
 
-class _Parts:
+class Parts:
     """The two parts of a text, which can be read again and again."""
 
     def __init__(self, settings: schema.TextSettings, texts: Texts | None = None):
@@ -217,9 +217,11 @@ class _Parts:
         )
 
     def train(self) -> Iterator[str]:
+        """Yield the text to train on."""
         return running_text.between(self._text(), 0, self.characters)
 
     def valid(self) -> Iterator[str]:
+        """Yield the text to validate on."""
         if self._valid:
             return self._valid()
         return running_text.between(self._text(), self.characters, self.measure.characters)
@@ -229,7 +231,7 @@ def prepare_text(
     run: Run, recipe: schema.LanguageModelRecipe, texts: Texts | None = None
 ) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
-    parts = _Parts(recipe.data, texts)
+    parts = Parts(recipe.data, texts)
     folder = run.folder
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
@@ -250,7 +252,7 @@ def prepare_text(
     return data
 
 
-def _tokenizer(recipe: schema.LanguageModelRecipe, parts: _Parts) -> tokenizers.AnyTokenizer:
+def _tokenizer(recipe: schema.LanguageModelRecipe, parts: Parts) -> tokenizers.AnyTokenizer:
     """Return a tokenizer of the training part, or that of the run to go on from."""
     start = recipe.training.start_from
     if start is not None:

@@ -1,8 +1,9 @@
 """Fine-tuning: the network of a language model learns to classify, or the same one from scratch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.planning import AutoChoice
 from regard.tasks.text_classification import data as task_data
 from regard.tasks.text_classification import model as loaded_model
 from regard.tasks.text_classification.report import write_report
@@ -38,6 +40,28 @@ def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassi
     training = recipe.training.model_copy(update={"start_from": str(pretrained)})
     changes = {"training": training, "tokenizer": found.tokenizer, "model": found.model}
     return TextClassificationRecipe.model_validate({**dict(recipe), **changes})
+
+
+def fine_tune(
+    folder: Path,
+    recipe: TextClassificationRecipe | None,
+    data: task_data.GivenTexts | None,
+    *,
+    change: Callable[[Any], Any],
+) -> AutoChoice:
+    """Return the recipe that learns labels with the network of a language model, and the reasons.
+
+    `recipe` is one that the user has named; the settings of a fresh one are for fine-tuning.
+    """
+    chosen = change(begin_with(recipe or TextClassificationRecipe.model_validate({}), folder))
+    chosen, _ = task_data.given_texts(chosen, data)
+    training = chosen.training
+    reasons = (
+        f"network and tokenizer are those of {folder}, with a fresh layer for the labels",
+        f"{training.epochs} epochs at a learning rate of {training.learning_rate:g}; the epoch "
+        "that validates best is kept",
+    )
+    return AutoChoice(chosen, data if chosen.data.from_memory else None, reasons)
 
 
 def from_scratch(recipe: TextClassificationRecipe) -> TextClassificationRecipe:

@@ -20,20 +20,14 @@ from regard.corpora import sources
 from regard.corpora.parallel import SentencePair, hold_out, read_pairs
 from regard.runs.run import Run
 from regard.settings.models import TransformerSettings
-from regard.tasks.planning import AutoChoice
+from regard.tasks.planning import AutoChoice, gentle_reasons, gentle_training
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation.settings import TranslationRecipe
 from regard.training.loop import Objective, Optimisation
 from regard.training.progress import DataFacts, Fact
 
-# The learning rate of all weights, for a model of this width; wider ones take smaller steps.
-# Adapters, which begin at zero, take larger ones.
-RATE, RATE_WIDTH, ADAPTER_SHARE = 3e-4, 256, 10.0
-EPOCHS = 5
 # Small data are cut into small batches, so that an epoch has some updates.
 UPDATES_PER_EPOCH, FEWEST_TOKENS = 50, 512
-FEWEST_UPDATES = 100
-WARMUP_SHARE, VALIDATIONS, PATIENCE = 0.1, 10, 3
 LABEL_SMOOTHING = 0.1
 SAMPLE = 1_000  # pairs from which the length of all is estimated
 MOST_GENERAL = 500  # general pairs to test on, of those that nobody named
@@ -215,56 +209,24 @@ def _tokens(folder: Path, train: Sequence[SentencePair]) -> float:
 def _settled(recipe: TranslationRecipe, *, tokens: float) -> TranslationRecipe:
     """Return the recipe with rate, batches and limits for so many tokens of training pairs."""
     whole = min(recipe.batches.tokens, max(FEWEST_TOKENS, round(tokens / UPDATES_PER_EPOCH)))
-    updates = max(1, math.ceil(tokens / whole))
-    steps = max(FEWEST_UPDATES, EPOCHS * updates)
-    every = max(1, steps // VALIDATIONS)
-    training = {
-        "learning_rate": _rate(recipe),
-        "schedule": "linear",
-        "warmup": max(1, round(WARMUP_SHARE * steps)),
-        "steps": steps,
-        "validate_every": every,
-        "checkpoint_every": every,
-        "patience": PATIENCE,
-    }
-    return recipe.model_copy(
-        update={
-            "batches": recipe.batches.model_copy(update={"tokens": whole}),
-            "training": recipe.training.model_copy(update=training),
-        }
-    )
-
-
-def _rate(recipe: TranslationRecipe) -> float:
-    """Return a rate below those of a training from scratch, at which little is forgotten."""
     model = recipe.model
     width = model.model_dim if isinstance(model, TransformerSettings) else model.hidden
-    rate = RATE * min(1.0, math.sqrt(RATE_WIDTH / width))
-    return float(f"{rate * (ADAPTER_SHARE if recipe.training.adapter_rank else 1.0):.2g}")
+    updates = max(1, math.ceil(tokens / whole))
+    training = gentle_training(recipe.training, width=width, updates_per_epoch=updates)
+    batches = recipe.batches.model_copy(update={"tokens": whole})
+    return recipe.model_copy(update={"batches": batches, "training": training})
 
 
 def _reasons(recipe: TranslationRecipe, tokens: float, pairs: int) -> tuple[str, ...]:
-    """Return why the settings are as they are, of what the user has left open."""
-    training = recipe.training
-    what = f"adapters of rank {training.adapter_rank}" if training.adapter_rank else "all weights"
-    if training.freeze:
-        what += f" but {', '.join(training.freeze)}"
-    learned = (
-        f"{what} at a learning rate of {training.learning_rate:g}, low so that little is "
-        f"forgotten, after {training.warmup} updates of warm-up"
+    """Return why the settings are as they are."""
+    learned, length = gentle_reasons(recipe.training)
+    batches = (
+        f"{pairs:,} pairs of about {tokens / pairs:.0f} tokens in batches of "
+        f"{recipe.batches.tokens:,}: {length}"
     )
-    length = (
-        f"{pairs:,} pairs of about {tokens / pairs:.0f} tokens: at most {training.steps:,} updates "
-        f"of {recipe.batches.tokens:,} tokens"
-    )
-    if training.patience is not None:
-        length += (
-            f", fewer if {training.patience} validations in a row (every "
-            f"{training.validate_every} updates) are no better; the best one is kept"
-        )
     share = recipe.data.mix_share
     mixed = f"{share:.0%} of the tokens of each update are general pairs (data.mix_share)"
-    return (learned, length, *([mixed] if recipe.data.mix else []))
+    return (learned, batches, *([mixed] if recipe.data.mix else []))
 
 
 def mix_in(
