@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 from torch import nn
 
 from regard.base.errors import SettingsError
-from regard.compute.processes import processes_for
+from regard.compute.processes import WorkerProcess, processes_for
 
 MODEL = nn.Linear(10, 100)
 
@@ -55,3 +57,23 @@ def test_workers_that_cannot_be_started_are_refused(monkeypatch: pytest.MonkeyPa
     assert processes(monkeypatch=monkeypatch) == 1
     with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):
         processes(2, monkeypatch=monkeypatch)
+
+
+def test_a_signal_is_not_lost_while_a_worker_is_started() -> None:
+    """Python swallows what a handler raises in a callback around a fork."""
+    sent: list[int] = []
+
+    def interrupt() -> None:
+        if not sent:
+            sent.append(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    os.register_at_fork(before=interrupt)  # for good: nothing can be taken out again
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            WorkerProcess(abs)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sent == [signal.SIGINT]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import DataError, SettingsError
-from regard.corpora.parallel import SentencePair, read_pairs, read_parallel
+from regard.corpora.parallel import SentencePair, drawn_evenly, read_pairs, read_parallel
 
 LONG = "word " * 100_000
 
@@ -190,3 +190,13 @@ def test_documents_that_cannot_be_used(
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         read_pairs([tmp_path / name])
+
+
+def test_an_even_draw_is_seeded_and_in_order() -> None:
+    pairs = [SentencePair(f"{row:04}", "x") for row in range(1000)]
+    drawn = drawn_evenly(pairs, 100, seed=1)
+    sources = [pair.source for pair in drawn]
+    assert sources == sorted(set(sources))
+    assert len(sources) == 100
+    assert drawn == drawn_evenly(pairs, 100, seed=1) != drawn_evenly(pairs, 100, seed=2)
+    assert drawn_evenly(pairs, 1000, seed=1) is pairs

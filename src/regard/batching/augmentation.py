@@ -13,7 +13,7 @@ import torch
 from regard.base.protocols import Tokenizer
 from regard.base.shapes import Int, Tensor
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.batching.batch import Batch, Example, by_length
+from regard.batching.batch import Batch, Example, by_length, taken
 from regard.corpora.parallel import SentencePair
 from regard.text.perturbation import Texts, perturbed
 
@@ -99,7 +99,11 @@ class Resegmenter:
     def _draw(self, rows: Sequence[int], epoch: int, first: int) -> list[Example]:
         """Return other ids for these rows."""
         seed = int(np.random.SeedSequence([self._seed, epoch, first]).generate_state(1)[0])
-        pairs = [self._perturb(epoch, row) if self._perturb else self._pairs[row] for row in rows]
+        pairs = (
+            [self._perturb(epoch, row) for row in rows]
+            if self._perturb
+            else taken(self._pairs, rows)
+        )
         sampled = [
             Example(array("i", source), array("i", target))
             for source, target in zip(
@@ -108,9 +112,10 @@ class Resegmenter:
                 strict=True,
             )
         ]
+        before = taken(self._examples, rows)
         return [
-            example if max(example.lengths) <= self._max_length else self._examples[row]
-            for row, example in zip(rows, sampled, strict=True)
+            example if max(example.lengths) <= self._max_length else old
+            for old, example in zip(before, sampled, strict=True)
         ]
 
     def _cut(
@@ -130,7 +135,7 @@ class Resegmenter:
         """
         if self._perturb is None:
             return drawn
-        before = [self._examples[row] for batch in batches for row in batch]
+        before = taken(self._examples, [row for batch in batches for row in batch])
         longest = self._longest(batches)
         ranked = np.argsort(longest, kind="stable").tolist()  # as they will be dealt out
         counts = [len(batches[number]) for number in ranked]
@@ -145,7 +150,7 @@ class Resegmenter:
 
     def _longest(self, batches: Sequence[Sequence[int]]) -> list[int]:
         """Return the length of the longest side in each batch."""
-        return [max(max(self._examples[row].lengths) for row in batch) for batch in batches]
+        return [max(max(e.lengths) for e in taken(self._examples, batch)) for batch in batches]
 
 
 SLACK = 1.25  # how much larger a batch may become

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from regard.base.shapes import Bool, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.corpora.parallel import SentencePair
+from regard.corpora.store import StoredSequence
 
 AnyBatch = TypeVar("AnyBatch")
+Item = TypeVar("Item")
 
 
 def split_rows(batch: AnyBatch, count: int) -> list[AnyBatch]:
@@ -56,18 +59,26 @@ def cut(
     A batch has rows times (longest source + longest target) positions; an example that is over the
     budget by itself has a batch of its own.
     """
-    batches: list[list[int]] = []
-    longest_source = longest_target = 0
-    rows = zip(ordered.tolist(), lengths[ordered].tolist(), strict=True)
-    for index, (source, target) in rows:
-        wider_source, wider_target = max(longest_source, source), max(longest_target, target)
-        if batches and (len(batches[-1]) + 1) * (wider_source + wider_target) <= token_budget:
-            batches[-1].append(index)
-            longest_source, longest_target = wider_source, wider_target
-        else:
-            batches.append([index])
-            longest_source, longest_target = source, target
-    return batches
+    numbers = ordered.tolist()
+    bounds = [0, *ends_of_batches(lengths[ordered], token_budget=token_budget)]
+    return [numbers[first:end] for first, end in pairwise(bounds)]
+
+
+def ends_of_batches(lengths: NDArray[np.int64], *, token_budget: int) -> list[int]:
+    """Return after how many of these examples, in their order, each batch ends."""
+    source, target = np.ascontiguousarray(lengths[:, 0]), np.ascontiguousarray(lengths[:, 1])
+    rows = np.arange(1, len(lengths) + 1)
+    ends: list[int] = []
+    first = 0
+    while first < len(lengths):
+        most = max(1, token_budget // int(source[first] + target[first]))
+        widest = np.maximum.accumulate(source[first : first + most])
+        widest += np.maximum.accumulate(target[first : first + most])
+        widest *= rows[: len(widest)]
+        # The positions never fall with the rows, so those within the budget come first.
+        first += max(1, int(np.searchsorted(widest, token_budget, side="right")))
+        ends.append(first)
+    return ends
 
 
 def sorted_batches(lengths: Sequence[tuple[int, int]], *, token_budget: int) -> list[list[int]]:
@@ -172,6 +183,43 @@ def encode_pairs(
     return examples
 
 
+@dataclass(frozen=True)
+class TrainingExamples:
+    """The pairs to train on as ids, without those that are too long."""
+
+    pairs: Sequence[SentencePair]
+    """The texts of the examples, in the same order."""
+    examples: Sequence[Example]
+    lengths: NDArray[np.integer]
+    """The positions of source and target, end marks included."""
+    left_out: NDArray[np.int64]
+    """The numbers of the pairs that are too long."""
+
+
+def training_examples_of(
+    pairs: Sequence[SentencePair],
+    tokenizers: tuple[TextEncoder, TextEncoder],
+    *,
+    max_length: int,
+) -> TrainingExamples:
+    """Cut pairs into tokens, which stay in memory; leave out those with more than `max_length`."""
+    every = encode_pairs(pairs, *tokenizers)
+    lengths = np.array([one.lengths for one in every], np.int64).reshape(-1, 2)
+    fits = lengths.max(axis=1, initial=0) <= max_length
+    kept, left_out = np.flatnonzero(fits), np.flatnonzero(~fits)
+    if not len(left_out):
+        return TrainingExamples(pairs, every, lengths, left_out)
+    examples = [every[row] for row in kept.tolist()]
+    return TrainingExamples(
+        [pairs[row] for row in kept.tolist()], examples, lengths[kept], left_out
+    )
+
+
+def taken(items: Sequence[Item], rows: Sequence[int]) -> list[Item]:
+    """Return the items of these numbers; those of a store are read together."""
+    return items.take(rows) if isinstance(items, StoredSequence) else [items[row] for row in rows]
+
+
 def collate(examples: Sequence[Example]) -> Batch:
     """Pad examples to one length and put begin and end marks where they belong."""
     if not examples:
@@ -205,7 +253,6 @@ def padded(
     return torch.from_numpy(ids), torch.from_numpy(mask)
 
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 

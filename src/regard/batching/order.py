@@ -1,18 +1,20 @@
 """The order of training: batches of like length, shuffled by seed and epoch alone."""
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.base.errors import RunError, SettingsError
-from regard.batching.batch import Batch, Example, by_length, collate, cut
+from regard.batching.batch import Batch, Example, by_length, collate, ends_of_batches, taken
 
 # Examples are sorted by length within pools of this many: large enough that the sentences of a
 # batch are of nearly one length, small enough that a large corpus is mixed anew in each epoch.
 POOL = 65_536
+SORTED_AT_ONCE = 1 << 21  # of the numbers that are shuffled
 # Batches whose sentences are cut into other subwords together. More of them pad less (Multi30k with
 # alpha 0.2: 7.7 % with 64, 5.5 % with 128, 3.5 % with 256) and hold the training up for longer.
 TOGETHER = 256
@@ -20,16 +22,45 @@ TOGETHER = 256
 Redraw = Callable[[int, int, Sequence[Sequence[int]]], Sequence[Sequence[Example]]]
 
 
+class Batches(Sequence[list[int]]):
+    """The batches of an epoch in their order, each a list of row numbers."""
+
+    def __init__(
+        self, rows: NDArray[np.int32], bounds: NDArray[np.int64], order: NDArray[np.int64]
+    ):
+        """Batch `k` is the rows between two bounds, from that of number `order[k]` on."""
+        self._rows = rows
+        self._bounds = bounds
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, place: int) -> list[int]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[list[int]]: ...
+
+    def __getitem__(self, place: int | slice) -> list[int] | list[list[int]]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(len(self))[place]]
+        first = int(self._order[place])
+        rows: list[int] = self._rows[self._bounds[first] : self._bounds[first + 1]].tolist()
+        return rows
+
+
 class BatchOrder:
     """Which examples form which batch, in which order, as a function of seed and epoch.
 
     Nothing is remembered between epochs, so a training that stopped continues exactly. The random
-    numbers are PCG64's own, whose stream NumPy keeps the same in all its versions.
+    numbers are PCG64's own, whose stream NumPy keeps the same in all its versions. The order of an
+    epoch takes four bytes an example.
     """
 
     def __init__(
         self,
-        lengths: Sequence[tuple[int, int]],
+        lengths: Sequence[tuple[int, int]] | NDArray[np.integer],
         *,
         token_budget: int,
         seed: int,
@@ -45,35 +76,86 @@ class BatchOrder:
             raise SettingsError(f"token_budget ({token_budget}) must be at least 1")
         if seed < 0:
             raise SettingsError(f"seed ({seed}) must not be negative")
-        if not lengths:
+        if not len(lengths):
             raise SettingsError(
                 "there is nothing to train on: no sentence pair, or none within the length limit"
             )
-        self.lengths: NDArray[np.int64] = np.array(lengths, dtype=np.int64)
+        self.lengths = lengths if isinstance(lengths, np.ndarray) else np.array(lengths, np.int64)
         self.token_budget = token_budget
         self.seed = seed
         self.short_first = short_first
+        self._kept: tuple[int, Batches] | None = None
 
     def batches(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch as indices; every example is in one of them."""
-        random = np.random.PCG64([self.seed, epoch])
-        shuffled = _shuffle(random, len(self.lengths))
-        if self.short_first and epoch == 0:
-            return self._cut(shuffled)
-        batches = []
-        for start in range(0, len(shuffled), POOL):
-            batches += self._cut(shuffled[start : start + POOL])
-        return [batches[number] for number in _shuffle(random, len(batches))]
+        return list(self.epoch(epoch))
 
-    def _cut(self, pool: NDArray[np.int64]) -> list[list[int]]:
-        """Sort a pool by length and cut it into batches; the sort keeps ties as shuffled."""
-        ordered = pool[by_length(self.lengths[pool])]
-        return cut(ordered, self.lengths, token_budget=self.token_budget)
+    def epoch(self, number: int) -> Batches:
+        """Return the batches of an epoch; those of the last one asked for are kept."""
+        if self._kept is None or self._kept[0] != number:
+            self._kept = None
+            self._kept = number, self._batches(number)
+        return self._kept[1]
+
+    def _batches(self, epoch: int) -> Batches:
+        count = len(self.lengths)
+        first_sorted = self.short_first and epoch == 0
+        rows, ends = np.empty(count, np.int32), array("q", [0])
+        place = 0
+        for pool in _pools([self.seed, epoch], count, size=count if first_sorted else POOL):
+            lengths = self.lengths[pool].astype(np.int64)
+            ordered = by_length(lengths)  # ties stay as they were shuffled
+            rows[place : place + len(pool)] = pool[ordered]
+            cuts = ends_of_batches(lengths[ordered], token_budget=self.token_budget)
+            ends.extend(place + end for end in cuts)
+            place += len(pool)
+        bounds = np.array(ends)
+        batches = len(bounds) - 1
+        if first_sorted:
+            return Batches(rows, bounds, np.arange(batches))
+        random = np.random.PCG64([self.seed, epoch]).advance(count)
+        return Batches(rows, bounds, _sorted(random.random_raw(batches)))
 
 
-def _shuffle(random: np.random.PCG64, count: int) -> NDArray[np.int64]:
-    """Return the numbers from 0 to count - 1 in random order."""
-    return np.argsort(random.random_raw(count), kind="stable").astype(np.int64)
+def _pools(seed: Sequence[int], count: int, *, size: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the numbers from 0 to count - 1 in random order, in pools of one size.
+
+    A number's place is the rank of its random key. Of many numbers the keys are drawn several
+    times, each time to sort those of another range, so that the memory does not grow.
+    """
+    ranges = -(-count // SORTED_AT_ONCE)
+    waiting = np.empty(0, np.int64)
+    for part in range(ranges):
+        found = _ranked(seed, count, part=part, parts=ranges)
+        waiting = np.concatenate([waiting, found]) if len(waiting) else found
+        last = part + 1 == ranges
+        while len(waiting) >= size or (last and len(waiting)):
+            yield waiting[:size]
+            waiting = waiting[size:]
+
+
+def _ranked(seed: Sequence[int], count: int, *, part: int, parts: int) -> NDArray[np.int64]:
+    """Return the numbers whose keys are in a range, the one of the lowest key first."""
+    random = np.random.PCG64(seed)
+    if parts == 1:
+        return _sorted(random.random_raw(count))
+    low, high = (np.uint64((one << 64) // parts) for one in (part, min(part + 1, parts - 1)))
+    numbers, keys = [], []
+    for first in range(0, count, SORTED_AT_ONCE):
+        drawn = random.random_raw(min(SORTED_AT_ONCE, count - first))
+        inside = drawn >= low
+        if part + 1 < parts:
+            inside &= drawn < high
+        places = np.flatnonzero(inside)
+        numbers.append(places + first)
+        keys.append(drawn[places])
+    joined: NDArray[np.int64] = np.concatenate(numbers)[_sorted(np.concatenate(keys))]
+    return joined
+
+
+def _sorted(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the places of keys, the lowest first; equal ones stay in their order."""
+    return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
 
 
 AnyBatch = TypeVar("AnyBatch")
@@ -128,7 +210,7 @@ def iterate_rows(
     """Yield without end what `collate` makes of the rows of each batch."""
 
     def epoch_of(number: int) -> Epoch[AnyBatch]:
-        batches = order.batches(number)
+        batches = order.epoch(number)
         return Epoch(len(batches), lambda batch: collate(batches[batch]))
 
     return endless(epoch_of, start=start)
@@ -149,13 +231,13 @@ def iterate(
     """
 
     def plain(rows: Sequence[int]) -> Batch:
-        return collate([examples[row] for row in rows])
+        return collate(taken(examples, rows))
 
     if redraw is None:
         return iterate_rows(order, plain, start=start)
 
     def epoch_of(number: int) -> Epoch[Batch]:
-        batches = order.batches(number)
+        batches = order.epoch(number)
         redrawn = _Redrawn(number, batches, redraw)
 
         def make(batch: int) -> Batch:

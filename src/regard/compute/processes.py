@@ -3,6 +3,7 @@
 import multiprocessing
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -38,7 +39,8 @@ class WorkerProcess:
         self.process = fork.Process(
             target=_serve, args=(its_pipe, work, outlasts_signals), daemon=True
         )
-        self.process.start()
+        with signals_held():
+            self.process.start()
         its_pipe.close()
 
     def send(self, request: Any) -> None:
@@ -59,6 +61,32 @@ class WorkerProcess:
         """End the worker."""
         self._pipe.close()
         self.process.join()
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the block has ended.
+
+    Python forks between callbacks (of `logging`, for one) whose exceptions are printed and lost:
+    what a signal's handler raised there would not stop the program.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread runs handlers
+        return
+    held: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {
+        number: signal.signal(number, lambda signum, frame: held.append(signum))
+        for number in numbers
+        if signal.getsignal(number) is not None  # not one of C, which could not be restored
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for received in held:
+            signal.raise_signal(received)
 
 
 @contextmanager

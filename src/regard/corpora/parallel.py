@@ -1,6 +1,6 @@
 """Readers of sentence pairs (line files, tables, documents), and warnings about them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from regard.base.errors import DataError, SettingsError
+from regard.base.files import fingerprint
 from regard.corpora.alignments import check_links, read_alignments
 from regard.corpora.formats.document import Languages
 from regard.corpora.formats.registry import document_pairs
 from regard.corpora.lines import SENTENCES, empty_file, stream_lines
 from regard.corpora.sources import DOCUMENTS, KNOWN, LeftOut, kind_of, languages_of
+from regard.corpora.store import StoredSequence
 from regard.corpora.tables import SKIP, Columns, pair_columns, read_rows
 
 
@@ -270,6 +272,26 @@ def _aligned(pairs: list[SentencePair], path: Path) -> list[SentencePair]:
     return aligned
 
 
+def fingerprint_of(pairs: Iterable[SentencePair]) -> str:
+    """Return a short digest of all pairs, which tells one corpus from another."""
+    return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+
+
+def drawn_evenly(pairs: Sequence[SentencePair], most: int, *, seed: int) -> Sequence[SentencePair]:
+    """Return the pairs, or so many of them if there are more: one of each stretch, by the seed."""
+    count = len(pairs)
+    if count <= most:
+        return pairs
+    # The bits of PCG64 are the same in all versions of NumPy.
+    shares = np.random.PCG64([seed, count]).random_raw(most) / 2.0**64
+    bounds = np.arange(most + 1) * count // most
+    places = bounds[:-1] + np.floor(shares * np.diff(bounds)).astype(np.int64)
+    rows = np.minimum(places, bounds[1:] - 1)
+    if isinstance(pairs, StoredSequence):
+        return pairs.take(rows)
+    return [pairs[row] for row in rows.tolist()]
+
+
 LOOKED_AT = 50_000
 FEWEST_PAIRS = 50
 LOWEST_CORRELATION = 0.3
@@ -283,10 +305,15 @@ def corpus_warnings(train: Sequence[SentencePair], valid: Sequence[SentencePair]
     return [sentence for sentence in found if sentence]
 
 
-def vocabulary_warning(pairs: Sequence[SentencePair], *, size: int, shared: bool) -> str:
-    """Return a sentence if a vocabulary is too large for these pairs, else an empty string."""
+def vocabulary_warning(
+    pairs: Sequence[SentencePair], *, size: int, shared: bool, share: float = 1.0
+) -> str:
+    """Return a sentence if a vocabulary is too large for a corpus, else an empty string.
+
+    `pairs` are this share of it.
+    """
     sides = [sum(len(p.source.split()) for p in pairs), sum(len(p.target.split()) for p in pairs)]
-    words = sum(sides) if shared else min(sides)
+    words = round((sum(sides) if shared else min(sides)) / share)
     if size * WORDS_PER_ENTRY <= words:
         return ""
     return (

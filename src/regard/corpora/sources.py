@@ -4,6 +4,8 @@ A part of a corpus is one file, several shards of the same kind, or two files wi
 line. A folder is replaced with the files of its parts.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +57,15 @@ class LeftOut:
         kept = self.examples.setdefault(reason, [])
         if len(kept) < EXAMPLES:
             kept.append(f"{error.path}, line {error.line}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"counts": dict(self.counts), "examples": self.examples}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> LeftOut:
+        """Return what `to_dict` described."""
+        return cls(False, Counter(record["counts"]), dict(record["examples"]))
 
     def lines(self) -> list[str]:
         """Return a sentence for each reason."""

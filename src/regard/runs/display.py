@@ -261,6 +261,10 @@ class DryRunDisplay(SilentDisplay):
         """Show that something of unknown length is going on."""
         return self._shown.waiting(message)
 
+    def translating(self, title: str = "Translating") -> AbstractContextManager[Watcher]:
+        """Show how far a reading is."""
+        return self._shown.translating(title)
+
     def note(self, line: str) -> None:
         """Show a line of plain text."""
         self._shown.note(line)

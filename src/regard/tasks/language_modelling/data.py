@@ -313,7 +313,7 @@ class AnswerData:
         shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
         return DataFacts(
             facts=(Fact("answers", sizes, shown), _vocabulary(recipe.tokenizer, self.text)),
-            batches=len(self._order(recipe).batches(0)),
+            batches=len(self._order(recipe).epoch(0)),
             unit="tokens",
         )
 

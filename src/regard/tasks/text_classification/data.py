@@ -52,7 +52,7 @@ def data_facts(
             Fact("labels", splits.labels, f"{len(splits.labels)}: {named}"),
             Fact("vocabulary", vocabulary, f"{vocabulary:,} tokens"),
         ),
-        batches=len(order.batches(0)),
+        batches=len(order.epoch(0)),
         unit="texts",
     )
 

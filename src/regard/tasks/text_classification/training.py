@@ -127,7 +127,7 @@ def train_text_classifier(
         model,
         objective,
         optimisation,
-        limits=limits_of(settings, batches=len(order.batches(0))),
+        limits=limits_of(settings, batches=len(order.epoch(0))),
         store=store,
         observer=Observers([*open_records(run, store), *observers]),
     )
@@ -298,4 +298,4 @@ def _steps(recipe: TextClassificationRecipe, splits: task_data.LabelledSplits) -
     """Return about how many updates there will be, for the display: a token for four letters."""
     lengths = [(min(recipe.model.context, 1 + len(one.text) // 4), 1) for one in splits.train]
     order = BatchOrder(lengths, token_budget=recipe.training.tokens, seed=1)
-    return recipe.training.epochs * len(order.batches(0))
+    return recipe.training.epochs * len(order.epoch(0))

@@ -8,7 +8,7 @@ the same recipe everywhere. Its constants were set on validation parts alone (do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from math import isqrt, sqrt
@@ -21,7 +21,8 @@ from regard.base.errors import SettingsError
 from regard.batching.batch import Batch, Example, collate
 from regard.batching.order import BatchPosition
 from regard.compute.processes import processes_for
-from regard.corpora.parallel import SentencePair
+from regard.corpora.parallel import SentencePair, drawn_evenly
+from regard.corpora.store import MOST_IN_MEMORY
 from regard.models.build import build_translator
 from regard.runs.plan import estimate_training
 from regard.tasks.planning import AutoChoice
@@ -123,7 +124,8 @@ def auto(recipe: TranslationRecipe, data: GivenData | None, *, minutes: float) -
     recipe, splits = given_splits(recipe, data)
     if not splits.train:
         raise SettingsError("There are no training pairs to choose a recipe by.")
-    found = statistics(splits.train)
+    seen = drawn_evenly(splits.train, MOST_IN_MEMORY, seed=0)
+    found = replace(statistics(seen), pairs=len(splits.train))
     table, reasons = choose(found, minutes=minutes, speed=measured_speed(found))
     chosen = TranslationRecipe.model_validate({"data": recipe.data, **table})
     return AutoChoice(chosen, splits, reasons)

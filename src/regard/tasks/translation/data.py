@@ -1,24 +1,30 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from statistics import fmean as mean
 from typing import Any, Union
 
 from regard.base.errors import DataError, SettingsError
-from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
-from regard.batching.batch import Example
+from regard.batching.batch import TrainingExamples
 from regard.batching.order import BatchOrder
-from regard.corpora import sources
+from regard.corpora import sources, store
 from regard.corpora.cleaning import Account, judged
 from regard.corpora.fetching import fetch_corpus
-from regard.corpora.filters import FilterSettings, TextPair, choose_filters
-from regard.corpora.parallel import SentencePair, hold_out, read_pairs
+from regard.corpora.filters import TextPair, choose_filters
+from regard.corpora.parallel import (
+    SentencePair,
+    drawn_evenly,
+    fingerprint_of,
+    hold_out,
+    iterate_pairs,
+)
 from regard.corpora.sources import LeftOut
-from regard.settings.recipe import require_known, validate
+from regard.settings.recipe import require_known, validate, with_paths
 from regard.tasks.translation import settings as schema
 from regard.training.progress import DataFacts, Fact
 
@@ -32,48 +38,109 @@ GivenData = Union["Splits", Mapping[str, Any], Iterable[Any], str, Path]
 class Splits:
     """The three parts of a corpus; the test part may be missing."""
 
-    train: list[SentencePair]
-    valid: list[SentencePair]
-    test: list[SentencePair]
+    train: Sequence[SentencePair]
+    """Of a large corpus they are in a store, not in memory."""
+    valid: Sequence[SentencePair]
+    test: Sequence[SentencePair]
     notes: tuple[str, ...] = ()
     """What was held out and what was left out, in sentences."""
     left_out: LeftOut = field(default_factory=LeftOut)
     """How many lines could not be used, and why."""
+    digest: str = ""
+    """The fingerprint, where it is known already."""
 
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
-        pairs = chain(self.train, self.valid, self.test)
-        return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+        return self.digest or fingerprint_of(chain(self.train, self.valid, self.test))
 
 
-def read_splits(settings: schema.DataSettings) -> Splits:
+@dataclass(frozen=True)
+class Told:
+    """What hears of a long reading: how many pairs were read, and sentences to show."""
+
+    watch: Callable[[int, float | None], None] = lambda lines, share: None
+    say: Callable[[str], None] = lambda line: None
+
+
+def read_splits(settings: schema.DataSettings, told: Told | None = None) -> Splits:
     """Return the pairs that the settings name."""
     sources.require_files(settings.from_memory, what="sentence pairs")
     if settings.built_in:
         return grammar_splits(settings.grammar)
     settings = located(settings)
     left_out = LeftOut(refuse=not settings.skip_bad)
-    parts = {part: _read(settings, part, left_out) for part in PARTS if getattr(settings, part)}
-    note = ""
-    if settings.filter is not None:
-        parts["train"], note = _filtered(parts["train"], settings.filter, settings.pair)
+    stream = _pairs(settings, "train", left_out)
+    parts = {"train": list(islice(stream, store.MOST_IN_MEMORY + 1))}
+    if len(parts["train"]) > store.MOST_IN_MEMORY:
+        return _stored_splits(settings, chain(parts["train"], stream), left_out, told or Told())
+    for part in PARTS[1:]:
+        if getattr(settings, part):
+            parts[part] = list(_pairs(settings, part, left_out))
+    account, read = Account(), parts["train"]
+    parts["train"] = list(_kept(settings, read, account, learned_from=read))
+    note = str(account) if account.read else ""
     splits = _split(parts, settings, left_out, origin=settings.train[0])
     return replace(splits, notes=(note, *splits.notes)) if note else splits
 
 
-def _filtered(
-    pairs: list[SentencePair], settings: FilterSettings, languages: str | None
-) -> tuple[list[SentencePair], str]:
-    """Return the pairs that the filters keep, and the account of those that they drop."""
-    texts = [TextPair(pair.source, pair.target) for pair in pairs]
-    filters = choose_filters(settings, texts, pair=languages)
-    found = (verdicts.reasons for _, verdicts in judged(texts, filters))
-    account, kept = Account(), []
-    for pair, text, reason in zip(pairs, texts, chain.from_iterable(found), strict=True):
-        account.add(text, reason)
-        if reason is None:
-            kept.append(pair)
-    return kept, str(account)
+def _stored_splits(
+    settings: schema.DataSettings, pairs: Iterator[SentencePair], left_out: LeftOut, told: Told
+) -> Splits:
+    """Return a corpus that is too large for memory: from its store, which is built if need be."""
+    from regard.corpora import pair_store  # of no use for all smaller ones
+
+    named = with_paths(settings, os.path.abspath)
+    given = [part for part in PARTS if getattr(settings, part)]
+    sizes = {"valid": settings.hold_out, "test": settings.hold_out_test}
+    reading = pair_store.CorpusReading(
+        settings=named.model_dump(mode="json"),
+        files=[file for part in given for file in getattr(named, part)],
+        hold_out={part: size for part, size in sizes.items() if size and part not in given},
+        seed=settings.seed,
+    )
+    corpus = pair_store.open_corpus(reading, say=told.say)
+    if corpus is None:
+        account = Account()
+        again = _pairs(settings, "train", LeftOut(refuse=False))
+        pairs = _kept(settings, pairs, account, learned_from=again)
+
+        def facts(total: int, held: Mapping[str, int]) -> dict[str, Any]:
+            notes = [str(account)] if account.read else []
+            if held:
+                notes.append(sources.held_out_note(total, "pairs", held, seed=settings.seed))
+            return {"notes": [*notes, *left_out.lines()], "left_out": left_out.to_dict()}
+
+        others = {part: _pairs(settings, part, left_out) for part in given if part != "train"}
+        corpus = pair_store.build_corpus(reading, pairs, others, facts=facts, watch=told.watch)
+    return Splits(
+        corpus.train,
+        corpus.valid,
+        corpus.test,
+        tuple(corpus.made_of["notes"]),
+        LeftOut.from_dict(corpus.made_of["left_out"]),
+        corpus.made_of["fingerprint"],
+    )
+
+
+def _kept(
+    settings: schema.DataSettings,
+    pairs: Iterable[SentencePair],
+    account: Account,
+    *,
+    learned_from: Iterable[SentencePair],
+) -> Iterator[SentencePair]:
+    """Yield the pairs that the filters keep; without filters, all."""
+    if settings.filter is None:
+        yield from pairs
+        return
+    texts = (TextPair(pair.source, pair.target) for pair in learned_from)
+    filters = choose_filters(settings.filter, texts, pair=settings.pair)
+    stream = (TextPair(pair.source, pair.target) for pair in pairs)
+    for block, verdicts in judged(stream, filters):
+        for pair, reason in zip(block, verdicts.reasons, strict=True):
+            account.add(pair, reason)
+            if reason is None:
+                yield SentencePair(*pair)
 
 
 def located(settings: schema.DataSettings) -> schema.DataSettings:
@@ -120,7 +187,7 @@ def _split(
 
 
 def given_splits(
-    recipe: schema.TranslationRecipe, data: GivenData | None
+    recipe: schema.TranslationRecipe, data: GivenData | None, told: Told | None = None
 ) -> tuple[schema.TranslationRecipe, Splits]:
     """Return the pairs that are given in Python, or else those of the recipe.
 
@@ -131,7 +198,7 @@ def given_splits(
         return recipe, data
     if data is None:
         settings = located(recipe.data)
-        return recipe.model_copy(update={"data": settings}), read_splits(settings)
+        return recipe.model_copy(update={"data": settings}), read_splits(settings, told)
     parts = sources.as_parts(data)
     for part in parts:
         require_known(part, PARTS, what="part of the data")
@@ -142,7 +209,7 @@ def given_splits(
     if files is not None:
         table = {**recipe.data.model_dump(), **none, **files, "from_memory": False}
         settings = located(validate(table, schema.DataSettings, origin="data"))
-        return recipe.model_copy(update={"data": settings}), read_splits(settings)
+        return recipe.model_copy(update={"data": settings}), read_splits(settings, told)
     longest = recipe.data.max_words
     pairs = {part: checked_pairs(given, part, longest) for part, given in parts.items()}
     settings = recipe.data.model_copy(update={**none, "from_memory": True})
@@ -191,9 +258,8 @@ def _read_part(settings: schema.DataSettings, part: str) -> list[SentencePair]:
         return _generated(settings.grammar, part)
     settings = located(settings)
     if getattr(settings, part):
-        return _read(settings, part, LeftOut(refuse=not settings.skip_bad))
-    found: list[SentencePair] = getattr(read_splits(settings), part)
-    return found
+        return list(_pairs(settings, part, LeftOut(refuse=not settings.skip_bad)))
+    return list(getattr(read_splits(settings), part))
 
 
 def grammar_splits(settings: schema.GrammarSettings) -> Splits:
@@ -218,8 +284,9 @@ def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePai
     )
 
 
-def _read(settings: schema.DataSettings, part: str, left_out: LeftOut) -> list[SentencePair]:
-    return read_pairs(
+def _pairs(settings: schema.DataSettings, part: str, left_out: LeftOut) -> Iterator[SentencePair]:
+    """Yield the pairs in the files of a part."""
+    return iterate_pairs(
         [Path(file) for file in getattr(settings, part)],
         columns=settings.columns,
         pair=settings.pair,
@@ -232,13 +299,15 @@ def data_facts(
     recipe: schema.TranslationRecipe,
     splits: Splits,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    examples: Sequence[Example],
+    train: TrainingExamples,
     order: BatchOrder,
 ) -> DataFacts:
     """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
     sizes = {part: len(getattr(splits, part)) for part in PARTS}
-    words = [mean(len(text.split()) for text in side) for side in _sides(splits.train)]
-    tokens = [mean(side) - 1 for side in zip(*(one.lengths for one in examples), strict=True)]
+    seen = drawn_evenly(splits.train, store.MOST_IN_MEMORY, seed=0)
+    sides = [pair.source for pair in seen], [pair.target for pair in seen]
+    words = [mean(len(text.split()) for text in side) for side in sides]
+    tokens = [float(side) - 1 for side in train.lengths.mean(axis=0)]
     lengths = {"source_words": words[0], "target_words": words[1]}
     lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
     shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
@@ -250,33 +319,22 @@ def data_facts(
             f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
             f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
         ),
-        *_left_out(splits, tokenizers, recipe.batches.max_length, len(examples)),
+        *_left_out(splits, train.left_out.tolist(), recipe.batches.max_length),
         _vocabulary(recipe.tokenizer, tokenizers),
     ]
-    return DataFacts(facts=tuple(facts), batches=len(order.batches(0)))
+    return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
 
 
-def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
-    return [pair.source for pair in pairs], [pair.target for pair in pairs]
-
-
-def _left_out(
-    splits: Splits, tokenizers: tuple[Tokenizer, Tokenizer], longest: int, kept: int
-) -> list[Fact]:
+def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fact]:
     """Return how many pairs could not be used or are too long to train on, with an example."""
     found = [
         {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
         for reason, count in splits.left_out.counts.most_common()
     ]
-    if count := len(splits.train) - kept:
-        source, target = tokenizers
-        example = next(
-            pair.source
-            for pair in splits.train
-            if max(len(source.encode(pair.source)), len(target.encode(pair.target))) >= longest
-        )
+    if too_long:
+        example = splits.train[too_long[0]].source
         why = f"more than {longest} tokens (batches.max_length)"
-        found.append({"pairs": count, "reason": why, "example": f"{example[:40]!r} ..."})
+        found.append({"pairs": len(too_long), "reason": why, "example": f"{example[:40]!r} ..."})
     shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
     return [Fact("left_out", found, shown)] if found else []
 

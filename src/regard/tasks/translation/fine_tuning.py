@@ -12,12 +12,11 @@ from statistics import fmean
 from typing import Any
 
 from regard.base.errors import RegardError, SettingsError
-from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, collate, encode_pairs
 from regard.batching.order import BatchOrder, BatchPosition
 from regard.corpora import sources
-from regard.corpora.parallel import SentencePair, hold_out, read_pairs
+from regard.corpora.parallel import SentencePair, drawn_evenly, fingerprint_of, hold_out, read_pairs
 from regard.runs.run import Run
 from regard.settings.models import TransformerSettings
 from regard.tasks.planning import AutoChoice, gentle_reasons, gentle_training
@@ -48,7 +47,7 @@ class General:
         """Return what tells one mixture from another; empty if nothing is mixed in."""
         if not self.mix:
             return ""
-        return "+" + fingerprint(f"{pair.source}\t{pair.target}\n" for pair in self.mix)
+        return f"+{fingerprint_of(self.mix)}"
 
 
 @dataclass(frozen=True)
@@ -59,26 +58,29 @@ class TuningData:
     general: General
 
 
-def is_tuned(recipe: TranslationRecipe, data: Any) -> bool:
-    """Return whether a training starts from a run or has general pairs."""
-    named = isinstance(data, Mapping) and any(data.get(part) for part in OF_DATA)
-    return (
-        named
-        or isinstance(data, TuningData)
-        or recipe.training.start_from is not None
-        or bool(recipe.data.mix or recipe.data.general_test)
-    )
-
-
-def tuning_data(recipe: TranslationRecipe, data: Any) -> tuple[TranslationRecipe, TuningData]:
-    """Return the pairs that are given in Python, or else those of the recipe, with general ones."""
+def read_data(
+    recipe: TranslationRecipe, data: Any, told: task_data.Told
+) -> tuple[TranslationRecipe, task_data.Splits, General | None]:
+    """Return the pairs, and general ones if a training starts from a run or mixes them in."""
     if isinstance(data, TuningData):
-        return recipe, data
+        return recipe, data.splits, data.general
+    named = isinstance(data, Mapping) and any(data.get(part) for part in OF_DATA)
+    general = recipe.training.start_from or recipe.data.mix or recipe.data.general_test
+    if not (named or general):
+        return *task_data.given_splits(recipe, data, told), None
+    recipe, found = tuning_data(recipe, data, told)
+    return recipe, found.splits, found.general
+
+
+def tuning_data(
+    recipe: TranslationRecipe, data: Any, told: task_data.Told | None = None
+) -> tuple[TranslationRecipe, TuningData]:
+    """Return the pairs that are given in Python, or else those of the recipe, with general ones."""
     table = dict(data) if isinstance(data, Mapping) else data
     given = {part: table.pop(part, None) for part in OF_DATA} if isinstance(table, dict) else {}
     if isinstance(table, dict) and not any(part is not None for part in table.values()):
         table = None
-    recipe, splits = task_data.given_splits(recipe, table)
+    recipe, splits = task_data.given_splits(recipe, table, told)
     pairs: dict[str, list[SentencePair]] = {}
     files: dict[str, tuple[str, ...]] = {}
     for part, value in sources.as_parts(given).items():
@@ -118,7 +120,8 @@ def _general(
         notes.append(f"Held out of {total:,} general pairs by seed {settings.seed}: {held:,}.")
     if not test and recipe.training.start_from is not None:
         test, origin = _test_of_run(Path(recipe.training.start_from))
-    seen = {pair.source for pair in splits.train}
+    wanted = {pair.source for pair in test}
+    seen = {pair.source for pair in splits.train if pair.source in wanted}
     unseen = [pair for pair in test if pair.source not in seen]
     if len(unseen) < len(test):
         count = len(test) - len(unseen)
@@ -199,7 +202,7 @@ def _going_on(
 def _tokens(folder: Path, train: Sequence[SentencePair]) -> float:
     """Return about how many tokens the pairs have on both sides together, end marks included."""
     source, target = Run.open(folder).tokenizers()
-    some = train[:: max(1, len(train) // SAMPLE)]
+    some = drawn_evenly(train, SAMPLE, seed=1)
     each = fmean(
         2 + len(source.encode(pair.source)) + len(target.encode(pair.target)) for pair in some
     )

@@ -126,6 +126,12 @@ class TokenizerSettings(Settings):
         description="largest number of entries; none: all characters or words with min_count, or "
         "60 sqrt(pairs) subwords (1,000 to 32,000) plus one for each character",
     )
+    sample_lines: int = Field(
+        500_000,
+        ge=1_000,
+        description="lines that the subwords of a vocabulary are learned from; of more, a choice "
+        "that training.seed makes",
+    )
     min_count: int = Field(1, ge=1, description="rarer words become unknown (kind word)")
     normalise: Literal["nfc", "none"] = Field(
         "nfc", description="spell every letter in Unicode's composed form; none: text as it is"

@@ -12,11 +12,12 @@ from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
-from regard.batching.batch import Batch, Example, encode_pairs
+from regard.batching.batch import Batch, Example, TrainingExamples, encode_pairs
 from regard.batching.order import BatchOrder, BatchPosition, iterate
 from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
-from regard.corpora.parallel import SentencePair, corpus_warnings, vocabulary_warning
+from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
+from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.engines.preparation import MOST_UNFINISHED, prepare_patience, unfinished_share
 from regard.engines.torch_engine import TorchEngine
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
@@ -27,13 +28,13 @@ from regard.runs.examples import keep_examples
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.fine_tuning import General, is_tuned, mix_in, tuning_data
+from regard.tasks.translation.fine_tuning import General, mix_in, read_data
 from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import optimizer_of, training_loss, validate
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
-from regard.tasks.translation.tokenizers import run_tokenizers
+from regard.tasks.translation.tokenizers import run_tokenizers, training_examples
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, fit
@@ -64,8 +65,8 @@ def train_translator(
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
     tokenizers = run_tokenizers(run, recipe, splits.train)
-    train = encode_pairs(splits.train, *tokenizers, max_length=recipe.batches.max_length)
-    if not train:
+    train = training_examples(run, recipe, splits, tokenizers)
+    if not len(train.lengths):
         raise SettingsError(
             f"No training pair is within batches.max_length ({recipe.batches.max_length} tokens); "
             "raise it."
@@ -85,7 +86,7 @@ def train_translator(
     objective = Objective(
         loss_sum=_loss(network, settings),
         batches_from=_batches(
-            recipe, order, train, _resegmenter(recipe, translator, splits.train, train), completion
+            recipe, order, train.examples, _resegmenter(recipe, translator, train), completion
         ),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
@@ -213,9 +214,9 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     )
 
 
-def _order(recipe: TranslationRecipe, examples: Sequence[Example]) -> BatchOrder:
+def _order(recipe: TranslationRecipe, train: TrainingExamples) -> BatchOrder:
     return BatchOrder(
-        [example.lengths for example in examples],
+        train.lengths,
         token_budget=recipe.batches.tokens,
         seed=recipe.training.seed,
         short_first=recipe.batches.short_first,
@@ -241,8 +242,7 @@ def _batches(
 def _resegmenter(
     recipe: TranslationRecipe,
     translator: LoadedTranslator,
-    pairs: Sequence[SentencePair],
-    examples: Sequence[Example],
+    train: TrainingExamples,
 ) -> Resegmenter | None:
     """Return what changes the training pairs or cuts them anew, if that is asked for."""
     source, target = translator.source_tokenizer, translator.target_tokenizer
@@ -251,23 +251,15 @@ def _resegmenter(
         return None
     if samples and not all(isinstance(one, SamplingEncoder) for one in (source, target)):
         raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
-    if len(pairs) != len(examples):  # some were too long: take those that were not
-        longest = recipe.batches.max_length
-        pairs = [
-            pair
-            for pair in pairs
-            if len(source.encode(pair.source)) < longest
-            and len(target.encode(pair.target)) < longest
-        ]
     return Resegmenter(
-        pairs,
-        examples,
+        train.pairs,
+        train.examples,
         source=source,
         target=target,
         alpha=samples,
         seed=recipe.training.seed,
         max_length=recipe.batches.max_length,
-        perturb=Perturber(pairs, shares, seed=recipe.training.seed) if shares else None,
+        perturb=Perturber(train.pairs, shares, seed=recipe.training.seed) if shares else None,
     )
 
 
@@ -297,8 +289,9 @@ def train(
     settings = expect(recipe, TranslationRecipe)
     if not resume:
         run_folders.Run.require_free(out)  # before time is spent on the data
-    with display.waiting("Reading the data ..."):
-        settings, splits, general = _read(settings, data)
+    with display.translating("Reading the data") as watcher:
+        told = task_data.Told(watcher.moved, display.note)
+        settings, splits, general = read_data(settings, data, told)
     if model is not None:
         settings = settings.model_copy(update={"own_model": True})
     for note in (*splits.notes, *(general.notes if general else ())):
@@ -309,16 +302,6 @@ def train(
         return _trained(settings, run, splits, general, title=title, model=model, display=display)
 
 
-def _read(
-    recipe: TranslationRecipe, data: Any
-) -> tuple[TranslationRecipe, task_data.Splits, General | None]:
-    """Return the pairs, and general ones if the training starts from a run or mixes them in."""
-    if not is_tuned(recipe, data):
-        return *task_data.given_splits(recipe, data), None
-    recipe, found = tuning_data(recipe, data)
-    return recipe, found.splits, found.general
-
-
 def train_many(
     recipes: Mapping[str, TranslationRecipe], folder: Path, *, display: Display
 ) -> dict[str, TrainedTranslator]:
@@ -327,8 +310,9 @@ def train_many(
     What was stopped goes on, what is done stays. All recipes must name the same data: it is read
     once.
     """
-    with display.waiting("Reading the data ..."):
-        splits = task_data.read_splits(next(iter(recipes.values())).data)
+    with display.translating("Reading the data") as watcher:
+        told = task_data.Told(watcher.moved, display.note)
+        splits = task_data.read_splits(next(iter(recipes.values())).data, told)
     trained = {}
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         pairs = f"{len(splits.train):,} sentence pairs"
@@ -352,7 +336,11 @@ def _trained(
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.waiting("Learning the tokenizers ..."):
-        run_tokenizers(run, recipe, splits.train)
+        tokenizers = run_tokenizers(run, recipe, splits.train)
+    if isinstance(splits.train, StoredSequence):
+        with display.translating("Tokenising") as watcher:
+            told = task_data.Told(watcher.moved, display.note)
+            training_examples(run, recipe, splits, tokenizers, told)
     part = "test" if splits.test else "validation"
     pairs = splits.test or splits.valid[:TESTED_VALIDATION]
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
@@ -392,8 +380,13 @@ def _trained(
 
 def _warnings(settings: TranslationRecipe, splits: task_data.Splits) -> list[str]:
     """Return what looks wrong with the data of a user; the built-in corpus needs no check."""
-    found = [] if settings.data.built_in else corpus_warnings(splits.train, splits.valid)
+    pairs = drawn_evenly(splits.train, MOST_IN_MEMORY, seed=0)
+    found = [] if settings.data.built_in else corpus_warnings(pairs, splits.valid)
     tokenizer = settings.tokenizer
     if tokenizer.size is not None and tokenizer.kind != "character":
-        found.append(vocabulary_warning(splits.train, size=tokenizer.size, shared=tokenizer.shared))
+        share = len(pairs) / max(1, len(splits.train))
+        warning = vocabulary_warning(
+            pairs, size=tokenizer.size, shared=tokenizer.shared, share=share
+        )
+        found.append(warning)
     return [warning for warning in found if warning]
