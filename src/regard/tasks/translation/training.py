@@ -28,7 +28,7 @@ from regard.runs.examples import keep_examples
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.fine_tuning import General, mix_in, read_data
+from regard.tasks.translation.fine_tuning import General, TuningData, mix_in, read_data
 from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import optimizer_of, training_loss, validate
@@ -280,7 +280,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: task_data.GivenData | None = None,
+    data: task_data.GivenData | TuningData | None = None,
     model: BuildTranslator | None = None,
     display: Display | None = None,
 ) -> TrainedTranslator:
