@@ -35,9 +35,8 @@ from regard.compute.device import available_cores, has_idle_avx512
 from regard.corpora.lines import read_lines
 from regard.engines.choice import choose_engine, layouts
 from regard.engines.ctranslate2_engine import CTranslate2Engine
-from regard.engines.engine import Engine
 from regard.engines.preparation import converted, prepare_patience
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import Engine, TorchEngine
 from regard.models.build import build_translator
 from regard.scoring.bleu import corpus_bleu
 from regard.settings.recipe import expect

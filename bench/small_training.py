@@ -41,7 +41,7 @@ def train(
     steps: int,
     settings: Sequence[str] = (),
 ) -> LoadedTranslator:
-    """Train transformer-tiny for so many updates; what is there already is not trained again."""
+    """Train transformer-tiny for `steps` updates; what is there already is not trained again."""
     limits = [f"training.steps={steps}", f"training.validate_every={steps}"]
     overrides = [*SETTINGS, *limits, "data.from_memory=true", *settings]
     recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)

@@ -13,10 +13,10 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real corpora: REGARD_DATA, or `shared/data` beside the repository."""
+    """The folder of real corpora: REGARD_DATA, or `shared/data` next to the repository."""
     named = os.environ.get("REGARD_DATA")
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    folder = Path(named) if named else beside
+    default = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(named) if named else default
     if not folder.is_dir():
         pytest.skip(f"no real corpora in {folder}; name their folder in REGARD_DATA")
     return folder

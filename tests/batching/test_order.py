@@ -29,8 +29,8 @@ from regard.batching.order import (
     iterate_rows,
 )
 from regard.batching.texts import WindowOrder, iterate_stream
-from regard.batching.windows import WindowBatch, iterate_windows
 from regard.corpora.running_text import TokenFile
+from regard.tasks.forecasting.data import WindowBatch, iterate_windows
 
 LENGTHS = st.lists(
     st.tuples(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=40)),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.batching.order import BatchPosition
-from regard.batching.windows import WindowBatch, iterate_windows
+from regard.tasks.forecasting.data import WindowBatch, iterate_windows
 
 
 def windows(count: int) -> WindowBatch:

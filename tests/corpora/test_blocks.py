@@ -64,7 +64,7 @@ def test_an_output_goes_on_from_its_last_commit(tmp_path: Path) -> None:
     path, job = tmp_path / "out.tsv", {"data": 1}
 
     def interrupted(upto: int) -> None:
-        with ResumableOutput([path], job=job, beside=["digests"], seconds=0.0) as output:
+        with ResumableOutput([path], job=job, temporary=["digests"], seconds=0.0) as output:
             for number in range(output.state.get("done", 0), upto):
                 output.write([str(number), "a\tb"])
                 output.files["digests"].write(b"x")
@@ -76,7 +76,7 @@ def test_an_output_goes_on_from_its_last_commit(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             interrupted(upto)
         assert not path.exists()
-    with ResumableOutput([path], job=job, beside=["digests"]) as output:
+    with ResumableOutput([path], job=job, temporary=["digests"]) as output:
         assert output.state == {"done": 6}
         assert output.read("digests") == b"x" * 6
         output.write(["6", "z"])

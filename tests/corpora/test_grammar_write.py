@@ -94,8 +94,8 @@ def test_the_styles_have_the_same_sentences(pair: str) -> None:
         for style in ("plain", "written", "mixed")
     )
     for one, other in zip(plain, written, strict=True):
-        for said, spelled in ((one.source, other.source), (one.target, other.target)):
-            assert spelled == f"{said[0].upper()}{said[1:]}.".replace(" ,", ",")
+        for before, after in ((one.source, other.source), (one.target, other.target)):
+            assert after == f"{before[0].upper()}{before[1:]}.".replace(" ,", ",")
         assert _linked(other) == _linked(one) - {link for link in _linked(one) if "," in link}
         assert [_words(other.source)[b] for _, b in other.antecedents] == [
             one.source.split()[b] for _, b in one.antecedents
@@ -111,7 +111,7 @@ def _words(text: str) -> list[str]:
 
 
 def _linked(pair: SentencePair) -> set[tuple[str, str]]:
-    """Return the linked words, spelled as in mid-sentence."""
+    """Return the linked words, as they are written in mid-sentence."""
     plain = "." not in pair.source
     source, target = (
         side.split() if plain else _words(side) for side in (pair.source, pair.target)

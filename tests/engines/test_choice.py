@@ -19,9 +19,8 @@ from regard.corpora.parallel import SentencePair
 from regard.engines import choice, preparation
 from regard.engines.choice import PlannedSearch, choose_engine, layouts
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads
-from regard.engines.engine import Engine
 from regard.engines.preparation import converted, engine_folder, fingerprint
-from regard.engines.torch_engine import TorchEngine, TorchProcesses
+from regard.engines.torch_engine import Engine, TorchEngine, TorchProcesses
 from regard.exchange import ctranslate2
 from regard.exchange.ctranslate2 import read_export_record, write_export_record
 from regard.settings.decoding import DecodingSettings

@@ -15,7 +15,7 @@ from tests.engines.conftest import Sources, decoding, fast_engine, random_source
 from regard.base.results import Hypothesis
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.ctranslate2_engine import CTranslate2Engine, worker_batches
-from regard.engines.engine import Engine, attention_over
+from regard.engines.torch_engine import Engine, attention_over
 from regard.tasks.translation.model import LoadedTranslator, load
 
 pytest.importorskip("ctranslate2")

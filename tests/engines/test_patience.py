@@ -20,9 +20,8 @@ from regard.engines.preparation import (
     least_patience,
     measure_patience,
     prepare_patience,
-    unfinished_share,
 )
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import TorchEngine, unfinished_share
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.translation.model import LoadedTranslator, load
 

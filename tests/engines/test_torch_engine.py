@@ -12,8 +12,7 @@ from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN, END
 from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
-from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import Engine, TorchEngine
 from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import TransformerSettings

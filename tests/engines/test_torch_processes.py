@@ -15,8 +15,7 @@ import torch
 from regard.compute.processes import CAN_FORK
 from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints
-from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine, TorchProcesses
+from regard.engines.torch_engine import Engine, TorchEngine, TorchProcesses
 from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import TransformerSettings

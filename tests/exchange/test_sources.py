@@ -98,7 +98,7 @@ def test_an_archive_that_unpacks_to_far_more(tmp_path: Path) -> None:
     ("index", "message"),
     [
         ({}, "has no weight_map"),
-        ({"weight_map": {"a": "../other.safetensors"}}, "not a file beside it"),
+        ({"weight_map": {"a": "../other.safetensors"}}, "not a file in its folder"),
         ({"weight_map": {"c": "a.safetensors"}}, "promises tensor 'c'"),
         ({"weight_map": {"a": "b.safetensors"}}, "is missing"),
     ],

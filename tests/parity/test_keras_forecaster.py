@@ -1,4 +1,4 @@
-"""The Fibonacci models beside the same models in Keras, with copied weights."""
+"""The Fibonacci models compared with the same models in Keras, with copied weights."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from regard.runs.examples import EXAMPLES_FILE, keep_examples, kept_examples
+from regard.runs.report import EXAMPLES_FILE, keep_examples, kept_examples
 
 FIT = [f"sentence number {n} of some length" for n in range(8)]
 

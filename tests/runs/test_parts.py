@@ -14,7 +14,7 @@ import regard
 from regard.attention.scores import SCORES
 from regard.base.errors import RunError, SettingsError
 from regard.cli.app import main
-from regard.runs.catalogue import RECORD, require_parts
+from regard.runs.catalogue import PARTS, require_parts
 from regard.tasks import TASKS
 
 SCORE = """
@@ -83,10 +83,10 @@ def test_a_score_is_known_to_every_command(
     assert call("train", "seq2seq-attention", *sets, "--out", run) == 2
     assert "own" in capsys.readouterr().err
     assert call("train", "seq2seq-attention", *sets, "--out", run, "--import", score) == 0
-    record = json.loads((run / RECORD).read_text())
+    record = json.loads((run / PARTS).read_text())
     (row,) = record["needs"]
     assert row == {"module": "own_score", "file": "own_score.py", "parts": ["score 'own'"]}
-    assert str(tmp_path) not in (run / RECORD).read_text()
+    assert str(tmp_path) not in (run / PARTS).read_text()
     assert call("translate", run, "badal kofen", "--import", score) == 0
     capsys.readouterr()
 
@@ -119,7 +119,7 @@ def test_a_task_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_runs_of_our_own_parts_need_nothing(toy_run: Path) -> None:
-    assert not (toy_run / RECORD).exists()
+    assert not (toy_run / PARTS).exists()
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,6 @@ def test_what_cannot_be_imported_is_said(
 
 def test_a_damaged_record_is_said(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"needs": [{}]}', '{"needs": 3}'):
-        (tmp_path / RECORD).write_text(text)
+        (tmp_path / PARTS).write_text(text)
         with pytest.raises(RunError, match=r"parts\.json is damaged"):
             require_parts(tmp_path)

@@ -13,10 +13,10 @@ from regard.scoring.alignment import (
     alignment_error_rate,
     best_links,
     format_links,
-    merge_to_words,
     parse_gold,
     parse_links,
 )
+from regard.tasks.attention import merge_to_words
 
 a_link = st.tuples(st.integers(0, 6), st.integers(0, 6))
 some_links = st.frozensets(a_link, max_size=8)

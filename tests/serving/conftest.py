@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from regard.engines.engine import Engine
+from regard.engines.torch_engine import Engine
 from regard.serving.app import create_app
 from regard.serving.languages import Pair
 from regard.serving.limits import Keys, ServerSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import SettingsError
-from regard.runs.examples import keep_examples
+from regard.runs.report import keep_examples
 from regard.runs.run import Run
 from regard.serving.languages import UNNAMED, Pair
 from regard.serving.models import example_sentences, load_models

@@ -12,8 +12,7 @@ from tests.text.mixed_scripts import mixed_lines
 from regard.base.errors import RunError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
-from regard.text.bpe_codes import CodesSplitter
-from regard.text.imported import ImportedTokenizer, Numbering
+from regard.text.imported import CodesSplitter, ImportedTokenizer, Numbering
 from regard.text.splitters import LibrarySplitter, SentencePieceSplitter
 from regard.text.tokenizers import (
     RunningText,

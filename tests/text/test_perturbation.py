@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.settings.augmentation import AugmentationSettings
+from regard.tasks.translation.settings import AugmentationSettings
 from regard.text.perturbation import (
     KINDS,
     OF_SOURCE,
@@ -35,7 +35,7 @@ def test_typos_are_few_and_of_four_kinds() -> None:
     assert {"odg", "dgo"} <= found  # swapped
     assert {"og", "dg", "do"} <= found  # dropped
     assert {"ddog", "doog", "dogg"} <= found  # doubled
-    assert {"sog", "fog", "dig", "dpg"} <= found  # beside it on the keyboard
+    assert {"sog", "fog", "dig", "dpg"} <= found  # its neighbours on the keyboard
     assert outcomes(with_typos, "12 !") == {"12 !"}
     long = "many letters " * 20
     assert all(abs(len(str(one)) - len(long)) < 12 for one in outcomes(with_typos, long))

@@ -34,7 +34,7 @@ SENTENCES = [
 
 
 def gradient(processes: int, *, dropout: float, seed: int = 3) -> tuple[float, list[Tensor]]:
-    """Return the loss and the gradients of one batch, computed by so many processes."""
+    """Return the loss and the gradients of one batch, computed by this number of processes."""
     torch.manual_seed(1)
     settings = TransformerSettings(
         layers=1, model_dim=8, heads=2, feed_forward=16, dropout=dropout, tie="all"

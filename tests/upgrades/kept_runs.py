@@ -4,7 +4,7 @@
 
 Writes `format-N/NAME/`, a run of a few kilobytes, and `format-N/NAME.json`, its outputs. Later
 versions must open it, go on with its training, and give the same outputs. What was part of a
-release is never made again: add the runs of a new format, or of a new kind of model, beside it.
+release is never made again: add the runs of a new format, or of a new kind of model, next to it.
 """
 
 from __future__ import annotations

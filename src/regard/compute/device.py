@@ -1,14 +1,20 @@
-"""What the machine offers: cores, kernels, instruction sets, number formats, memory allocator."""
+"""What the machine offers: cores, instruction sets, number formats, memory allocator.
+
+The last digits of a result depend on it, besides seed, data and settings: sums of floating-point
+numbers depend on their order, and that on how many threads and processes share them, on the
+instructions of the processor and on the library that computes them.
+"""
 
 import ctypes
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.shapes import Tensor
@@ -93,3 +99,28 @@ def keep_memory() -> bool:
         TOP_PAD: GROWTH,  # and grows in large steps
     }
     return all(set_option(name, value) == 1 for name, value in options.items())
+
+
+def numerics(model: nn.Module, *, processes: int = 1) -> dict[str, str | int]:
+    """Return what the digits of a training depend on, to record with its checkpoints."""
+    parameter = next(model.parameters(), None)
+    return {
+        "device": "cpu" if parameter is None else parameter.device.type,
+        "processes": processes,
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "torch": str(torch.__version__),
+    }
+
+
+def differences(before: object, now: Mapping[str, str | int]) -> str:
+    """Return what has changed since, as "threads = 2 (before: 1)"; empty if nothing has.
+
+    What was not recorded before counts as the same.
+    """
+    known = before if isinstance(before, dict) else {}
+    return ", ".join(
+        f"{name} = {value} (before: {str(known[name])[:40]})"
+        for name, value in now.items()
+        if known.get(name, value) != value
+    )

@@ -127,7 +127,7 @@ class DigestSet:
 
 
 class ResumableOutput:
-    """Files that are written in a folder beside them, and take their names when they are whole.
+    """Files that are written in a hidden folder next to them and moved when they are whole.
 
     `job` describes what is written and from what. A job that was stopped goes on from its last
     commit: its files are cut there, and `state` is what the commit was given. A folder of another
@@ -139,10 +139,10 @@ class ResumableOutput:
         paths: Sequence[Path],
         *,
         job: Mapping[str, Any],
-        beside: Sequence[str] = (),
+        temporary: Sequence[str] = (),
         seconds: float | None = None,
     ):
-        """Open the files; those `beside` are for the job alone and are removed in the end."""
+        """Open the files; the `temporary` ones belong to the job and are removed at its end."""
         for path in paths:
             if path.exists():
                 raise RunError(f"{path} exists already: choose another name with --out.")
@@ -154,7 +154,7 @@ class ResumableOutput:
         self._seconds = COMMIT_SECONDS if seconds is None else seconds
         self._due = time.monotonic() + self._seconds
         self.state: dict[str, Any] = {}
-        names = [*(path.name for path in paths), *beside]
+        names = [*(path.name for path in paths), *temporary]
         sizes = self._resumed(names)
         self.files: dict[str, BinaryIO] = {}
         for name in names:

@@ -130,7 +130,7 @@ def judged(
 
 
 def _judge(filters: Filters, block: list[TextPair]) -> Verdicts:
-    """Judge each pair of a block by itself: the work of one process."""
+    """Filter each pair of a block by itself: the work of one process."""
     reasons = [filters.reason(pair) for pair in block]
     kept = [pair for pair, reason in zip(block, reasons, strict=True) if reason is None]
     return Verdicts(
@@ -195,7 +195,7 @@ def filter_corpus(
     if scored is not None:
         sample = islice((one for one in pairs() if filters.reason(one) is None), SCORED_SAMPLE)
         filters = Filters(filters.single, filters.copies, {"alignment": scored(list(sample))})
-    with ResumableOutput(outputs, job=job, beside=list(filters.copies)) as output:
+    with ResumableOutput(outputs, job=job, temporary=list(filters.copies)) as output:
         account = Account.from_dict(output.state) if output.state else Account()
         known = {
             name: DigestSet(np.frombuffer(output.read(name), np.uint64)) for name in filters.copies

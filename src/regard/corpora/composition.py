@@ -133,7 +133,7 @@ def _quotas(
 def _chosen(
     paths: Sequence[Path], pair: str | None, *, count: int, wanted: int, seed: str
 ) -> Iterator[TextPair]:
-    """Yield so many pairs of a corpus, in its order: all of it as often as possible, then a part.
+    """Yield `wanted` pairs of a corpus, in its order: all of it as often as possible, then a part.
 
     A part is chosen row by row with the probability that the rest is needed (Knuth, algorithm S).
     """

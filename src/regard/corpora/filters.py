@@ -114,7 +114,7 @@ def choose_filters(
 
 
 def drawn_sample(pairs: Iterable[TextPair], size: int, *, seed: int) -> list[TextPair]:
-    """Return so many pairs of a stream, each as likely as any other (Vitter 1985, algorithm R)."""
+    """Return a random sample of a stream of pairs (Vitter 1985, algorithm R)."""
     draw = random.Random(seed)
     stream = iter(pairs)
     chosen = list(islice(stream, size))

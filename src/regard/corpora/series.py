@@ -44,7 +44,7 @@ class Series:
 
     @property
     def read(self) -> Float[np.ndarray, "time *columns"]:
-        """What a model reads: the series, and its further inputs beside it."""
+        """What a model reads: the series, with its further inputs."""
         if not self.inputs:
             return self.scaled
         return np.stack([self.scaled, *(column.scaled for column in self.inputs)], axis=1)

@@ -42,7 +42,7 @@ BARE_DATES = ("%Y%m%d", "%Y")
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesReading:
-    """Which columns are read from a file and how; `inputs` are read beside the forecast one."""
+    """Which columns are read from a file and how; `inputs` are read in addition."""
 
     column: str | None = None
     inputs: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def _separator(lines: Sequence[str], decimal: Decimal, path: Path) -> str:
 
 
 def _target(cells: _Cells, column: str | None, dates: int | None) -> int:
-    """Return the column to forecast: the one that is named, or the only one beside the dates."""
+    """Return the column to forecast: the one that is named, or the only one besides the dates."""
     if column is not None:
         return cells.place(column)
     others = [place for place in range(len(cells.names)) if place != dates]

@@ -34,7 +34,7 @@ KINDS = {**TABLES, **DOCUMENTS}
 KNOWN = "TSV, CSV, JSONL, Parquet, Arrow, TMX, PO or XLIFF"
 # Endings of files whose language is not named, but whose side is.
 SIDES = (("src", "tgt"), ("src", "trg"), ("source", "target"))
-# Files that lie beside data and are none.
+# Files that are often in a folder of data but hold none.
 BESIDE = (".md", ".json", ".yaml", ".yml", ".toml", ".py", ".sh", ".html", ".zip", ".bib")
 EXAMPLES = 3
 SHARD = re.compile(r"[-_.]?\d+(-of-\d+)?(?=\.|$)")

@@ -31,7 +31,7 @@ class SideStatistics:
     longest: int = 0
     """Words of the longest sentence."""
     lengths: NDArray[np.int64] = field(default_factory=lambda: np.zeros(LONGEST + 1, np.int64))
-    """How many sentences have so many words; the last entry is for all that are longer."""
+    """The number of sentences by their length in words; the last entry is for all longer ones."""
     scripts: Counter[str] = field(default_factory=Counter)
 
     def percentile(self, share: float) -> int:

@@ -15,9 +15,8 @@ from regard.compute.device import available_cores
 from regard.compute.processes import CAN_FORK
 from regard.engines import preparation
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, lacking, patience_key
-from regard.engines.engine import Engine
 from regard.engines.preparation import Patience, TranslatorParts
-from regard.engines.torch_engine import MIN_SENTENCES, TorchEngine, TorchProcesses
+from regard.engines.torch_engine import MIN_SENTENCES, Engine, TorchEngine, TorchProcesses
 from regard.exchange.ctranslate2 import Quantization, read_export_record
 from regard.settings.decoding import DecodingSettings
 

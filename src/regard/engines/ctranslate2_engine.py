@@ -21,8 +21,7 @@ from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import sorted_batches
 from regard.compute.device import has_idle_avx512
 from regard.decoding.constraints.phrases import Constraints
-from regard.engines.engine import attention_over
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import TorchEngine, attention_over
 from regard.exchange.ctranslate2 import MOST_POSITIONS, SHORTLIST, token_names
 from regard.settings.decoding import DecodingSettings
 

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-import torch
 from pydantic import Field, TypeAdapter, ValidationError
 
 from regard.base.errors import SettingsError
@@ -22,7 +21,7 @@ from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
 from regard.compute.device import available_cores
 from regard.engines import ctranslate2_engine
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import MOST_UNFINISHED, TorchEngine, unfinished_share
 from regard.exchange import ctranslate2
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
@@ -173,8 +172,6 @@ SIGNIFICANCE = 0.05  # of the test that the share is smaller
 MEASURED_SENTENCES = 1_000  # of these, 4 may differ
 LONGEST = 500  # tokens of a measured sentence
 SECONDS = 60.0  # that a measurement may take
-PROBED = 32  # sentences that show whether outputs end by themselves
-MOST_UNFINISHED = 0.5
 
 
 @dataclass(frozen=True)
@@ -225,17 +222,6 @@ def prepare_patience(
     if found is None:
         say(f"The fast engine is not tuned to this model: that takes over {SECONDS} seconds.")
     return found
-
-
-def unfinished_share(
-    engine: TorchEngine, sources: Sequence[Sequence[int]], settings: DecodingSettings
-) -> float:
-    """Return the share of a few greedy outputs that only their length limit ends."""
-    few = sources[:: -(-len(sources) // PROBED)]
-    limits = engine.limits(torch.tensor([len(source) + 1 for source in few]), settings)
-    found = engine.search(few, settings.model_copy(update={"beam": 1}))
-    written = torch.tensor([len(some[0].tokens) + 1 for some in found])
-    return float((written >= limits).double().mean())
 
 
 def measure_patience(

@@ -1,15 +1,20 @@
-"""The reference engine: every model and every option, in torch, on one core or on several."""
+"""The interface of engines, and the reference: every model and option, in torch.
+
+It runs on one core or on several.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
 
 from regard.base.errors import SettingsError
 from regard.base.results import Hypothesis
-from regard.base.shapes import Int, Tensor
-from regard.base.special_tokens import END
-from regard.batching.batch import padded
+from regard.base.shapes import Float, Int, Tensor
+from regard.base.special_tokens import BEGIN, END
+from regard.batching.batch import padded, sorted_batches
 from regard.compute.device import keep_memory
 from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
 from regard.decoding.beam import BeamOptions, beam_search
@@ -22,6 +27,57 @@ from regard.decoding.search import LengthPenalty, least_lengths, length_limits
 from regard.models.translator import Translator
 from regard.settings.decoding import DecodingSettings
 
+
+@runtime_checkable
+class Engine(Protocol):
+    """Searches for the outputs of source sentences; each never depends on its neighbours."""
+
+    @property
+    def name(self) -> str:
+        """A short name for people and records, as "torch"."""
+        ...
+
+    @property
+    def batch_tokens(self) -> int:
+        """Number of padded source tokens that one search should have."""
+        ...
+
+    @property
+    def attends(self) -> bool:
+        """Whether its hypotheses can carry attention."""
+        ...
+
+    def lacks(
+        self, settings: DecodingSettings, constraints: Sequence[Constraints] | None = None
+    ) -> str | None:
+        """Return the name of a requested feature that this engine lacks; None if it has all."""
+        ...
+
+    def concurrent_searches(self, settings: DecodingSettings, *, constrained: bool) -> int:
+        """Return how many such searches, each in its own thread, keep this engine busy."""
+        ...
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int = 1,
+        attention: bool = False,
+        scores: bool = True,
+        constraints: Sequence[Constraints] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, best first.
+
+        Sources are ids without end mark, none of them empty; constraints, if given, are one for
+        each source. Without `scores`, a score may be NaN where computing it takes time.
+        """
+        ...
+
+
+PASS_TOKENS = 4_096  # of one pass for attention
+PROBED = 32  # sentences that show whether outputs end by themselves
+MOST_UNFINISHED = 0.5
 # A beam needs a place for each required token, up to this size.
 WIDEST_FOR_REQUIRED = 64
 
@@ -243,3 +299,43 @@ class TorchProcesses:
             )
         except Exception:
             return None
+
+
+@torch.inference_mode()
+def attention_over(
+    model: Translator[Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    head: tuple[int, int] | None = None,
+) -> list[Float[Tensor, "target source"]]:
+    """Return the attention of each target over its source, as if the model had generated it.
+
+    Ids come without end marks; the maps have a last row and column for them. `head` is a layer and
+    a head of the decoder, both counted from 0; by default the map is the one that the model shows.
+    """
+    model.eval()
+    maps: dict[int, Tensor] = {}
+    lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
+    for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
+        source, mask = padded([sources[row] for row in rows], after=END)
+        target, _ = padded([targets[row] for row in rows], before=BEGIN)
+        if head is None:
+            weights = model(source, mask, target, with_weights=True).attention
+        else:
+            layer, number = head
+            weights = model.head_maps(source, mask, target).cross[layer][:, number]
+        for index, row in enumerate(rows):
+            maps[row] = weights[index, : lengths[row][1], : lengths[row][0]].clone()
+    return [maps[row] for row in range(len(sources))]
+
+
+def unfinished_share(
+    engine: TorchEngine, sources: Sequence[Sequence[int]], settings: DecodingSettings
+) -> float:
+    """Return the share of a few greedy outputs that only their length limit ends."""
+    few = sources[:: -(-len(sources) // PROBED)]
+    limits = engine.limits(torch.tensor([len(source) + 1 for source in few]), settings)
+    found = engine.search(few, settings.model_copy(update={"beam": 1}))
+    written = torch.tensor([len(some[0].tokens) + 1 for some in found])
+    return float((written >= limits).double().mean())

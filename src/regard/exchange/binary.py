@@ -42,7 +42,7 @@ class ByteReader:
         return self.content[self.place - count : self.place]
 
     def numbers(self, form: str, count: int = 1) -> tuple[int, ...]:
-        """Return so many numbers of a `struct` format, little-endian."""
+        """Return the next `count` numbers of a `struct` format, little-endian."""
         data = self.take(count * struct.calcsize(f"<{form}"))
         return struct.unpack(f"<{count}{form}", data)
 

@@ -20,8 +20,13 @@ from regard.exchange.sources import Options, npz_names, read_config, read_tensor
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.settings.recipe import validate
-from regard.text.bpe_codes import FAIRSEQ_SPECIALS, CodesSplitter, vocabulary_of_dictionary
-from regard.text.imported import ImportedTokenizer, Numbering
+from regard.text.imported import (
+    FAIRSEQ_SPECIALS,
+    CodesSplitter,
+    ImportedTokenizer,
+    Numbering,
+    vocabulary_of_dictionary,
+)
 from regard.text.splitters import SentencePieceSplitter, Splitter, read_splitter
 
 
@@ -145,7 +150,7 @@ def settings_of(options: Options) -> TransformerSettings:
 
 
 def detect(weights: Path) -> bool:
-    """Return whether a file has the names of a fairseq Transformer, and options beside it."""
+    """Return whether a file has the names of a fairseq Transformer, and its folder options."""
     names: Iterable[str] = ()
     if weights.suffix == ".npz":
         names = npz_names(weights)

@@ -88,8 +88,8 @@ def find_weights(path: Path, *, weights: Path | None = None) -> tuple[Path, Form
     `weights` names one of several. What is not recognised is an error that lists what is known.
     """
     if weights is not None:
-        beside = path / weights
-        chosen = beside if path.is_dir() and beside.is_file() else weights
+        inside = path / weights
+        chosen = inside if path.is_dir() and inside.is_file() else weights
         return _recognised([chosen], chosen)
     if path.is_file():
         return _recognised([path], path)

@@ -80,7 +80,7 @@ class Transposed(Operation):
 
 @dataclass(frozen=True)
 class Joined(Operation):
-    """Several tensors one after the other: so many of equal size, or of these sizes."""
+    """Several tensors one after the other: a number of equal size, or of given sizes."""
 
     parts: int | tuple[int, ...]
     dim: int = 0
@@ -97,7 +97,7 @@ class Joined(Operation):
 
 @dataclass(frozen=True)
 class Cut(Operation):
-    """One tensor cut into several: so many of equal size, or of these sizes."""
+    """One tensor cut into several: a number of equal size, or of given sizes."""
 
     parts: int | tuple[int, ...]
     dim: int = 0

@@ -46,14 +46,14 @@ def read_safetensors(path: Path) -> Tensors:
 
 
 def read_sharded(index: Path) -> Tensors:
-    """Return the tensors of the files that an index names, which lie beside it."""
+    """Return the tensors of the files that an index names, in its folder."""
     table = read_config(index).get("weight_map")
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table.values()):
         raise RunError(f"{index} has no weight_map, which says where each tensor is.")
     tensors: Tensors = {}
     for name in sorted(set(table.values())):
         if name != Path(name).name:
-            raise RunError(f"{index} names {name!r}, which is not a file beside it.")
+            raise RunError(f"{index} names {name!r}, which is not a file in its folder.")
         tensors |= read_safetensors(index.with_name(name))
     if lacking := sorted(set(table) - set(tensors)):
         raise RunError(f"{index} promises tensor {lacking[0]!r}, but its file does not hold it.")

@@ -16,8 +16,8 @@ from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
 from regard.settings.language_models import BidirectionalSettings, RecurrentLanguageModelSettings
 from regard.settings.models import CausalTransformerSettings, LayerSettings
-from regard.transformer.bidirectional import BidirectionalTransformer, HiddenTokenLayer
 from regard.transformer.causal import CausalTransformer
+from regard.transformer.encoder import BidirectionalTransformer, HiddenTokenLayer
 from regard.transformer.layers import GATED, SelfAttentionLayer
 
 State = TypeVar("State")

@@ -7,7 +7,7 @@ from torch import nn
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
 from regard.models.language_model import LanguageModel
-from regard.transformer.bidirectional import BidirectionalTransformer
+from regard.transformer.encoder import BidirectionalTransformer
 
 
 class TextClassifier(nn.Module):

@@ -191,8 +191,8 @@ def _node(axes: Axes, node: Neighbour, x: float, y: float, *, size: float) -> No
 def _caption(axes: Axes, node: Neighbour, x: float, y: float, *, angle: float, size: float) -> None:
     """Write name and weight outside the circle, along the edge, so that many fit."""
     away = 1 + size + 0.04
-    turned = math.degrees(angle) % 360
-    left = 90 < turned < 270
+    degrees = math.degrees(angle) % 360
+    left = 90 < degrees < 270
     label = f"{plain_text(readable_label(node.name, longest=16))} · {node.weight:.2g}"
     axes.text(
         x * away,
@@ -200,7 +200,7 @@ def _caption(axes: Axes, node: Neighbour, x: float, y: float, *, angle: float, s
         label,
         ha="right" if left else "left",
         va="center",
-        rotation=turned - 180 if left else turned,
+        rotation=degrees - 180 if left else degrees,
         rotation_mode="anchor",
         fontsize=8,
         color=INK,

@@ -19,7 +19,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.settings.recipe import Recipe, require_known
 
-RECORD = "parts.json"
+PARTS = "parts.json"
 GROUP = "regard.parts"
 LONGEST_RECORD = 10_000
 
@@ -90,13 +90,13 @@ def record_parts(folder: Path, recipe: Recipe) -> None:
     if needed:
         files = {module: _file_name(module) for module in needed}
         rows = [{"module": m, "file": files[m], "parts": names} for m, names in needed.items()]
-        write_json(folder / RECORD, {"version": 1, "needs": rows})
+        write_json(folder / PARTS, {"version": 1, "needs": rows})
 
 
 def require_parts(folder: Path) -> None:
-    """Refuse a run whose modules have not been imported, and say how to give them."""
-    path = folder / RECORD
-    if path.is_symlink() or not path.is_file():
+    """Refuse a run with a record of modules that have not been imported; say how to give them."""
+    path = folder / PARTS
+    if path.is_symlink():
         return
     try:
         with path.open(encoding="utf-8") as record:

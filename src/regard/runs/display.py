@@ -52,7 +52,7 @@ def print_line(console: Console, line: str) -> None:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most so many characters."""
+    """Return a text, cut to `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -1,13 +1,18 @@
-"""What the reports of all tasks share, and the course of a training as its run records it."""
+"""What runs show: what the reports of all tasks share, the course of a training, examples.
+
+Examples are sentences to try a run with, on the page and in the commands to type next.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from regard.base.errors import RunError
+from regard.base.files import write_file
 from regard.models.inspection import layer_table, parameter_count
 from regard.pictures.canvas import Value
 from regard.pictures.curves import History, learning_curves_svg
@@ -106,3 +111,35 @@ def _tested(run: Run) -> Iterator[tuple[str, str]]:
             yield str(value["name"]), f"{value['value']:.2f} ({value['signature']})"
         elif isinstance(value, int | float):
             yield name, f"{value:.4g}"
+
+
+EXAMPLES_FILE = "examples.txt"
+EXAMPLE_COUNT = 6
+# Long enough to be interesting, short enough for a screen.
+FEWEST_WORDS, MOST_WORDS = 5, 14
+EXAMPLE_CHARACTERS = 10_000  # of a file that is ours
+
+
+def keep_examples(run: Path, sentences: Iterable[str]) -> None:
+    """Keep the first sentences that are fit to be shown."""
+    chosen = _fit_to_show(sentences)
+    if chosen:
+        write_file(run / EXAMPLES_FILE, "\n".join(chosen) + "\n")
+
+
+def kept_examples(run: Path) -> tuple[str, ...]:
+    """Return the sentences that a run has kept; none if there are none."""
+    path = run / EXAMPLES_FILE
+    if path.is_symlink() or not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return _fit_to_show(file.read(EXAMPLE_CHARACTERS).splitlines())
+
+
+def _fit_to_show(sentences: Iterable[str]) -> tuple[str, ...]:
+    fitting = (
+        sentence.strip()
+        for sentence in sentences
+        if FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
+    )
+    return tuple(islice(dict.fromkeys(fitting), EXAMPLE_COUNT))

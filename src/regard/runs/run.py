@@ -35,7 +35,7 @@ from regard.base.errors import (
 )
 from regard.base.files import LOCK, locked, read_json, write_file, write_json
 from regard.base.protocols import Tokenizer
-from regard.runs.catalogue import record_parts, require_parts
+from regard.runs.catalogue import PARTS, record_parts, require_parts
 from regard.settings import recipe as recipes
 from regard.text.tokenizers import load_tokenizer
 from regard.training.checkpoint import (
@@ -107,7 +107,8 @@ class Run:
         if not (folder / RECIPE).stat().st_size:  # or else it would be read as all defaults
             raise RunError(f"{folder / RECIPE} is empty. Restore it, or train again.")
         _require_format(folder)
-        require_parts(folder)
+        if (folder / PARTS).is_file():
+            require_parts(folder)
         return cls(folder)
 
     def recipe(self, kind: type[recipes.AnyRecipe]) -> recipes.AnyRecipe:

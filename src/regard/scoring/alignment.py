@@ -26,30 +26,6 @@ class GoldLinks(NamedTuple):
     possible: frozenset[Link]
 
 
-def merge_to_words(
-    weights: Float[np.ndarray, "target source"],
-    *,
-    source_words: Sequence[int],
-    target_words: Sequence[int],
-) -> Float[np.ndarray, "target_words source_words"]:
-    """Return attention between words from attention between pieces of words.
-
-    `source_words` and `target_words` give each piece the index of its word, or -1 to leave it out
-    (the end mark). The weight that reaches a source word is the sum over its pieces, and a target
-    word has the mean weights of its pieces.
-    """
-    if weights.shape != (len(target_words), len(source_words)):
-        raise RegardError(
-            f"weights of shape {weights.shape} do not fit {len(target_words)} target pieces "
-            f"and {len(source_words)} source pieces."
-        )
-    from_source = _membership(source_words, weights.dtype)  # pieces, words
-    from_target = _membership(target_words, weights.dtype)
-    pieces_of_word = np.maximum(from_target.sum(axis=0), 1)  # a word without pieces stays zero
-    merged = from_target.T @ weights @ from_source
-    return np.asarray(merged / pieces_of_word[:, None], dtype=weights.dtype)
-
-
 def best_links(word_weights: Float[np.ndarray, "target source"]) -> frozenset[Link]:
     """Return a link from each target word to the source word that it attends to most.
 
@@ -142,15 +118,6 @@ def parse_links(line: str, *, first: int = 0) -> frozenset[Link]:
 def format_links(links: Links) -> str:
     """Return links as a line in Pharaoh format, in the order of the source words."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
-
-
-def _membership(
-    words: Sequence[int], dtype: np.dtype[np.floating]
-) -> Float[np.ndarray, "pieces words"]:
-    """Return a matrix that has 1 where a piece belongs to a word."""
-    index = np.asarray(words, dtype=np.int64)
-    count = int(index.max(initial=-1)) + 1
-    return np.asarray(index[:, None] == np.arange(count), dtype=dtype)
 
 
 def _share(part: int, whole: int) -> float:

@@ -15,7 +15,7 @@ from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.batching.batch import Example, padded
 from regard.decoding.constraints.phrases import Constraints
 from regard.decoding.search import LengthPenalty
-from regard.engines.engine import attention_over
+from regard.engines.torch_engine import attention_over
 from regard.serving.errors import ApiError, bad_request
 from regard.settings.decoding import DecodingSettings
 from regard.tasks.attention import END_MARK

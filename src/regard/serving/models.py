@@ -9,7 +9,7 @@ from regard.base.errors import SettingsError
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.inspection import parameter_count
-from regard.runs.examples import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
+from regard.runs.report import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.serving.languages import Pair, pair_of, read_pair
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.model import LoadedTranslator, load

@@ -23,7 +23,7 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 # Larger bodies are parsed in a thread, so that they do not hold up other requests.
 LARGE_BODY = 16_384
-# Fields of a form beside its texts.
+# Fields of a form other than its texts.
 OTHER_FIELDS = 20
 
 

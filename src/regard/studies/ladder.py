@@ -23,7 +23,7 @@ from regard.training.optimisers import learning_rate
 
 @dataclass(frozen=True)
 class RecallTask:
-    """How many keys and values there are, and how many pairs come before the question."""
+    """How many keys and values there are, and how many pairs come before the query."""
 
     keys: int = 6
     values: int = 6
@@ -44,8 +44,8 @@ class RecallTask:
         asked = keys.gather(1, asked_of)  # so that it has been mentioned
         places = torch.arange(self.pairs)
         last = torch.where(keys == asked, places, -1).max(dim=1, keepdim=True).values
-        question = torch.stack([asked, torch.full_like(asked, self.values)], dim=-1)
-        items = torch.cat([torch.stack([keys, values], dim=-1), question], dim=1)
+        query = torch.stack([asked, torch.full_like(asked, self.values)], dim=-1)
+        items = torch.cat([torch.stack([keys, values], dim=-1), query], dim=1)
         return items, values.gather(1, last)[:, 0]
 
     def without_order(self, batch: int, generator: torch.Generator) -> float:

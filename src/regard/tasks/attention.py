@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from regard.base.errors import SettingsError
+from regard.base.errors import RegardError, SettingsError
 from regard.base.special_tokens import SPECIALS
 from regard.pictures.arcs import WordAttention, draw_arcs, draw_sentence_arcs
 from regard.pictures.head_grid import draw_head_grid, head_grid_svg
 from regard.pictures.heat_map import write_map
 from regard.pictures.report import Heading, HoverMap, Picture, Section, write_page
-from regard.scoring.alignment import Link, best_links, merge_to_words
+from regard.scoring.alignment import Link, best_links
 from regard.tasks import LookRequest, View
 
 END_MARK = SPECIALS[3]
@@ -332,3 +332,36 @@ def view_of_arcs(heads: AttentionHeads, request: LookRequest, *, text: str = "")
         save=lambda path: draw_sentence(heads, path, layer=request.layer, head=request.head),
         text=text,
     )
+
+
+def merge_to_words(
+    weights: Float[np.ndarray, "target source"],
+    *,
+    source_words: Sequence[int],
+    target_words: Sequence[int],
+) -> Float[np.ndarray, "target_words source_words"]:
+    """Return attention between words from attention between pieces of words.
+
+    `source_words` and `target_words` give each piece the index of its word, or -1 to leave it out
+    (the end mark). The weight that reaches a source word is the sum over its pieces, and a target
+    word has the mean weights of its pieces.
+    """
+    if weights.shape != (len(target_words), len(source_words)):
+        raise RegardError(
+            f"weights of shape {weights.shape} do not fit {len(target_words)} target pieces "
+            f"and {len(source_words)} source pieces."
+        )
+    from_source = _membership(source_words, weights.dtype)  # pieces, words
+    from_target = _membership(target_words, weights.dtype)
+    pieces_of_word = np.maximum(from_target.sum(axis=0), 1)  # a word without pieces stays zero
+    merged = from_target.T @ weights @ from_source
+    return np.asarray(merged / pieces_of_word[:, None], dtype=weights.dtype)
+
+
+def _membership(
+    words: Sequence[int], dtype: np.dtype[np.floating]
+) -> Float[np.ndarray, "pieces words"]:
+    """Return a matrix that has 1 where a piece belongs to a word."""
+    index = np.asarray(words, dtype=np.int64)
+    count = int(index.max(initial=-1)) + 1
+    return np.asarray(index[:, None] == np.arange(count), dtype=dtype)

@@ -15,7 +15,7 @@ from typing import Any
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file
 from regard.text.vocabulary import (
-    SPELLINGS,
+    NORMALISATIONS,
     Form,
     form_of_record,
     record_of,
@@ -71,8 +71,8 @@ class ByteBpeTokenizer:
             initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
         )
-        spelled = (SPELLINGS[normalise](text) for text in texts)
-        learner.train_from_iterator(spelled, trainer=trainer)
+        normalised = (NORMALISATIONS[normalise](text) for text in texts)
+        learner.train_from_iterator(normalised, trainer=trainer)
         learned = json.loads(learner.to_str())["model"]
         if not learned["merges"]:
             raise SettingsError("there is no text to learn a byte-level vocabulary from")
@@ -92,7 +92,7 @@ class ByteBpeTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""
-        ids: list[int] = self._encoder.encode(SPELLINGS[self.normalise](text)).ids
+        ids: list[int] = self._encoder.encode(NORMALISATIONS[self.normalise](text)).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -169,7 +169,7 @@ class ByteBpeTokenizer:
         """The UTF-8 bytes of each id."""
         values = byte_letters()
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
-        return [b"" if piece == END_OF_TEXT else spelled(piece, values) for piece in ordered]
+        return [b"" if piece == END_OF_TEXT else bytes_of_piece(piece, values) for piece in ordered]
 
 
 def byte_letters() -> dict[str, int]:
@@ -183,7 +183,7 @@ def byte_letters() -> dict[str, int]:
     return {chr(byte): byte for byte in seen} | {chr(256 + n): b for n, b in enumerate(hidden)}
 
 
-def spelled(piece: str, values: Mapping[str, int]) -> bytes:
+def bytes_of_piece(piece: str, values: Mapping[str, int]) -> bytes:
     """Return the bytes of a token; a token that was added as plain text stands for that text."""
     if all(letter in values for letter in piece):
         return bytes(values[letter] for letter in piece)

@@ -11,7 +11,7 @@ Texts = tuple[str, str]
 """A source and its translation."""
 
 TYPO_EVERY = 25  # letters, on average
-# Letters beside each other on a keyboard of the Latin alphabet.
+# Rows of letters on a keyboard of the Latin alphabet.
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 TAGS = ("b", "i", "em", "u", "a", "g", "x1", "t2")
 SYLLABLES = ("ba", "de", "fi", "ga", "ka", "lo", "ma", "ne", "ro", "sa", "ti", "vo", "yu", "zen")

@@ -71,7 +71,7 @@ class SentencePieceTokenizer:
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=(
-                    vocabulary.SPELLINGS[normalise](text) for text in texts if text.strip()
+                    vocabulary.NORMALISATIONS[normalise](text) for text in texts if text.strip()
                 ),
                 model_writer=model,
                 model_type=model_type,
@@ -113,7 +113,7 @@ class SentencePieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end tokens."""
-        first, *others = vocabulary.SPELLINGS[self.normalise](text).split(SPACE_MARK)
+        first, *others = vocabulary.NORMALISATIONS[self.normalise](text).split(SPACE_MARK)
         ids: list[int] = self._processor.encode(first)
         if others:
             mark = [self._first_byte + byte for byte in SPACE_MARK.encode()]
@@ -130,12 +130,12 @@ class SentencePieceTokenizer:
         sampler, random = self._sampler(alpha), Random(seed)
         sampled = []
         for each in texts:
-            text = vocabulary.SPELLINGS[self.normalise](each)
+            text = vocabulary.NORMALISATIONS[self.normalise](each)
             if not text or SPACE_MARK in text:  # encoded as bytes, for which there is only one way
                 sampled.append(self.encode(each))
             else:
-                spelled = SPACE_MARK + text.replace(" ", SPACE_MARK)
-                sampled.append(sampler.draw(spelled, random))
+                marked = SPACE_MARK + text.replace(" ", SPACE_MARK)
+                sampled.append(sampler.draw(marked, random))
         return sampled
 
     def _sampler(self, alpha: float) -> SegmentationSampler:
@@ -225,8 +225,8 @@ class SentencePieceTokenizer:
             return SPECIALS[UNKNOWN].encode()
         if processor.is_control(number):
             return b""
-        spelled: str = processor.id_to_piece(number)
-        return spelled.replace(SPACE_MARK, " ").encode()
+        piece: str = processor.id_to_piece(number)
+        return piece.replace(SPACE_MARK, " ").encode()
 
 
 def _processor(model: bytes) -> Any:
@@ -249,8 +249,8 @@ def _entry(piece: str, score: float) -> bytes:
 
     A subword has at most 16 characters, so every length fits in one byte.
     """
-    spelled = piece.encode()
-    fields = bytes([0x0A, len(spelled), *spelled, 0x15]) + struct.pack("<f", score)
+    text = piece.encode()
+    fields = bytes([0x0A, len(text), *text, 0x15]) + struct.pack("<f", score)
     return bytes([0x0A, len(fields)]) + fields
 
 

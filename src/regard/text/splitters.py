@@ -17,7 +17,7 @@ import sentencepiece
 from regard.base.budgets import parse_json
 from regard.base.errors import RunError, SettingsError
 from regard.base.special_tokens import SPECIALS, UNKNOWN
-from regard.text.byte_bpe import byte_letters, spelled
+from regard.text.byte_bpe import byte_letters, bytes_of_piece
 from regard.text.vocabulary import visible
 
 SPACE_MARK = "▁"
@@ -211,7 +211,7 @@ class LibrarySplitter(Splitter):
         """Return the bytes that a token adds, by the kind of its decoder."""
         token = self.token(number)
         if "ByteLevel" in self._decoder:
-            return spelled(token, self._letters)
+            return bytes_of_piece(token, self._letters)
         if "WordPiece" in self._decoder:
             return (token.removeprefix("##") if token.startswith("##") else f" {token}").encode()
         if token.startswith("<0x") and len(token) == 6:

@@ -14,7 +14,7 @@ from regard.base.special_tokens import UNKNOWN
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.imported import ImportedTokenizer
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
-from regard.text.vocabulary import NORMALISE, SPELLINGS, Form
+from regard.text.vocabulary import NORMALISATIONS, NORMALISE, Form
 from regard.text.words import CharacterTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def train_tokenizer(
     `size` is the largest number of entries, special tokens included. By default, characters and
     words are limited by `min_count` only, and subwords to 8000. `model_type` and
     `character_coverage` apply to SentencePiece, `min_count` to characters and words, and
-    `mark_capitals` to words. Text is spelled in Unicode's composed form before it is cut, unless
+    `mark_capitals` to words. Text is brought into Unicode's composed form before it is cut, unless
     `normalise` is "none".
     """
     if kind == "sentencepiece":
@@ -110,10 +110,10 @@ def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
             f"{path} holds a tokenizer of unknown kind {kind!r}; expected one of: {known}"
         )
     form = record.get(NORMALISE, "none")
-    if form not in SPELLINGS:
+    if form not in NORMALISATIONS:
         raise RunError(
             f"{path} asks for the unknown normalisation {form!r}; expected one of: "
-            f"{', '.join(SPELLINGS)}"
+            f"{', '.join(NORMALISATIONS)}"
         )
     return TOKENIZERS[kind].load(folder, name)
 
@@ -128,12 +128,12 @@ def unknown_parts(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[
     if unknown not in ids:
         return ()
     if isinstance(tokenizer, CharacterTokenizer):
-        spelled: Sequence[str] = SPELLINGS[tokenizer.normalise](text)
+        parts: Sequence[str] = NORMALISATIONS[tokenizer.normalise](text)
         places: Sequence[int] = range(len(ids))
     else:
-        spelled, places = text.split(), tokenizer.word_of_piece(ids)
+        parts, places = text.split(), tokenizer.word_of_piece(ids)
     found = (place for place, number in zip(places, ids, strict=True) if number == unknown)
-    return tuple(dict.fromkeys(spelled[place] for place in found if place < len(spelled)))
+    return tuple(dict.fromkeys(parts[place] for place in found if place < len(parts)))
 
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:

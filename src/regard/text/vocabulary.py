@@ -139,7 +139,7 @@ def visible(surface: str) -> str:
 
 
 def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
-    """Return the text of each token; a letter spelled in bytes belongs to its first byte."""
+    """Return the text of each token; a letter in several bytes belongs to its first byte."""
     surfaces: list[str] = []
     position = 0
     text = b"".join(pieces)
@@ -160,8 +160,8 @@ NORMALISE = "normalise"
 # "é" is one code point in most texts (NFC), and two, "e" and an accent, in others (NFD), as in
 # names of files on a Mac. They look alike, but a model that has seen one does not know the other.
 composed: Callable[[str], str] = partial(unicodedata.normalize, "NFC")
-# How text is spelled before it is cut.
-SPELLINGS: dict[Form, Callable[[str], str]] = {"nfc": composed, "none": str}
+# How text is normalised before it is cut.
+NORMALISATIONS: dict[Form, Callable[[str], str]] = {"nfc": composed, "none": str}
 
 
 def uncomposed(texts: Iterable[str]) -> int:

@@ -35,7 +35,7 @@ class CharacterTokenizer:
         """Return a tokenizer with the characters of these texts."""
         counts: Counter[str] = Counter()
         for text in texts:
-            counts.update(vocabularies.SPELLINGS[normalise](text))
+            counts.update(vocabularies.NORMALISATIONS[normalise](text))
         found = vocabularies.Vocabulary.from_counts(counts, size=size, min_count=min_count)
         return cls(found, normalise=normalise)
 
@@ -53,7 +53,7 @@ class CharacterTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end tokens."""
-        text = vocabularies.SPELLINGS[self.normalise](text)
+        text = vocabularies.NORMALISATIONS[self.normalise](text)
         ids = {character: self._id(character) for character in set(text)}
         return [ids[character] for character in text]
 
@@ -134,7 +134,7 @@ class WordTokenizer:
         """Return a tokenizer with the words of these texts."""
         counts: Counter[str] = Counter()
         for text in texts:
-            counts.update(split(vocabularies.SPELLINGS[normalise](text)))
+            counts.update(split(vocabularies.NORMALISATIONS[normalise](text)))
         always: tuple[str, ...] = (JOINER, SPACE)
         if mark_capitals:
             counts, always = _with_small_letters(counts), (*always, CAPITAL)
@@ -164,7 +164,7 @@ class WordTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without begin and end tokens."""
-        tokens = split(vocabularies.SPELLINGS[self.normalise](text))
+        tokens = split(vocabularies.NORMALISATIONS[self.normalise](text))
         return [number for token in tokens for number in self._ids(token)]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -78,7 +78,7 @@ class _ChunkedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wanted = ctx.needs_input_grad
         by_features = torch.empty_like(features) if wanted[0] else None
-        by_columns = weight.new_zeros(weight.T.shape) if wanted[1] else None  # W's gradient, turned
+        by_columns = weight.new_zeros(weight.T.shape) if wanted[1] else None  # dW, transposed
         by_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
         vocab, columns = len(weight), transposed(weight)
         weight_mean = weight.mean(dim=0)
@@ -191,7 +191,7 @@ class _RDrop(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         passes = (first, second)
         by_passes = [torch.empty_like(one) for one in passes]
-        by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, turned
+        by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, transposed
         by_bias = None if bias is None else torch.zeros_like(bias)
         vocab, columns = len(weight), transposed(weight)
         weight_mean = weight.mean(dim=0)

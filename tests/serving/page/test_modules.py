@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from regard.scoring.alignment import merge_to_words
+from regard.tasks.attention import merge_to_words
 
 pytestmark = pytest.mark.browser
 

@@ -299,7 +299,7 @@ def test_more_mistakes(toy_run: Path, domain: Path, general: Path, tmp_path: Pat
     given = {"start_from": toy_run, "out": tmp_path / "run", "progress": False}
     with pytest.raises(SettingsError, match="5 general pairs are too few"):
         regard.train(data={"train": domain, "mix": few}, **given)
-    with pytest.raises(SettingsError, match="No pair of data.mix is within batches.max_length"):
+    with pytest.raises(SettingsError, match=r"No pair of data\.mix is within"):
         data = {"train": [("badal", "B")] * 40, "mix": [("badal kofen migon ruly", "A B C")] * 40}
         regard.train(data=data, set={"batches.max_length": 3}, **given)
     with pytest.raises(SettingsError, match="--task says what to learn from a language model"):

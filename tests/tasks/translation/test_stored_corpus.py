@@ -16,6 +16,7 @@ from regard.base.errors import DataError, RunError
 from regard.batching import tokenising
 from regard.batching.batch import TrainingExamples
 from regard.corpora import pair_store, store
+from regard.corpora.parallel import drawn_evenly
 from regard.corpora.store import StoredSequence, StoreError
 from regard.runs.run import finish_or_start
 from regard.settings.recipe import expect
@@ -216,27 +217,36 @@ def test_tokens_in_a_store_are_those_in_memory(
     assert len(memory.left_out) > 0
 
 
-def test_subwords_of_a_large_corpus_are_learned_from_a_sample(corpus: Path) -> None:
+def test_subwords_of_a_large_corpus_are_learned_from_a_sample(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = read(corpus).train
-    settings = TokenizerSettings(sample_lines=1_000)
-    recipe = TranslationRecipe(tokenizer=settings)  # type: ignore[call-arg]
-    whole = task_tokenizers.VocabularySample.of(recipe, pairs)
-    assert (len(whole), whole.share) == (260, 1.0)
-    few = settings.model_copy(update={"sample_lines": 100})
-    sample = task_tokenizers.VocabularySample.of(
-        recipe.model_copy(update={"tokenizer": few}), pairs
+
+    def sample(**settings: Any) -> task_tokenizers.VocabularySample:
+        kept = TokenizerSettings(**{"sample_lines": 1_000, **settings})
+        recipe = TranslationRecipe(tokenizer=kept)  # type: ignore[call-arg]
+        return task_tokenizers.VocabularySample.of(recipe, pairs)
+
+    assert (len(sample()), sample().share) == (260, 1.0)
+    monkeypatch.setattr(
+        task_tokenizers,
+        "drawn_evenly",
+        lambda pairs, most, seed: drawn_evenly(pairs, min(most, 100), seed=seed),
     )
-    assert (len(sample), len(sample) / sample.share) == (100, 260)
-    shared = few.model_copy(update={"shared": True})
-    sample = task_tokenizers.VocabularySample.of(
-        recipe.model_copy(update={"tokenizer": shared}), pairs
+    drawn = sample()
+    assert (len(drawn), len(drawn) / drawn.share) == (100, 260)
+    assert len(sample(kind="word")) == 260  # counted in all pairs
+
+
+def test_half_of_a_shared_sample_is_of_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(
+        task_tokenizers, "drawn_evenly", lambda pairs, most, seed: asked.append(most) or pairs
     )
-    assert len(list(sample.both())) == 100
-    words = few.model_copy(update={"kind": "word"})
-    sample = task_tokenizers.VocabularySample.of(
-        recipe.model_copy(update={"tokenizer": words}), pairs
-    )
-    assert len(sample) == 260  # counted in all pairs
+    for shared in (False, True):
+        recipe = TranslationRecipe(tokenizer=TokenizerSettings(shared=shared))  # type: ignore[call-arg]
+        task_tokenizers.VocabularySample.of(recipe, [])
+    assert asked == [500_000, 250_000]
 
 
 def forged(header: dict[str, Any], **values: Any) -> str:

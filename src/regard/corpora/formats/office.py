@@ -1,7 +1,7 @@
-"""Text documents of office programs: DOCX (Office Open XML) and ODT (OpenDocument).
+"""Documents that are ZIP packages: DOCX (Office Open XML), ODT (OpenDocument) and books (EPUB).
 
-Both are read with the XML parser of the other formats, which knows the place of every byte, so the
-markup around the texts stays exactly as it was. Office libraries write all of it anew.
+The first two are read with the XML parser of the other formats, which knows the place of every
+byte, so the markup around the texts stays exactly as it was. Office libraries write all of it anew.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Literal
 
 from regard.corpora.formats import xml_events as xml
 from regard.corpora.formats.document import Document, Languages, Segment
+from regard.corpora.formats.html import read_html
 from regard.corpora.formats.inline import Tag, paired
 from regard.corpora.formats.packages import PackageDocument, entry_text, read_package
 
@@ -264,3 +265,25 @@ def _with_raw(parts: list[str | Segment], raw: str) -> list[str | Segment]:
         return [raw]
     before, segment, behind = str(parts[0]), parts[1], str(parts[2])
     return [replace(segment, raw=raw, arrange=lambda written: f"{before}{written}{behind}")]
+
+
+# A book: its pages, as HTML, and the titles of its table of contents.
+PAGES = (".xhtml", ".html", ".htm")
+LANGUAGE = re.compile(r"(<(?:\w+:)?language\b[^>]*>)([^<]*)(?=</)")
+
+
+def read_epub(content: bytes, path: Path, languages: Languages) -> PackageDocument:
+    """Return a book with the texts of its pages as segments, in the target language if known."""
+
+    def read(name: str, inside: bytes) -> Document | None:
+        lowered = name.lower()
+        if lowered.endswith(PAGES):
+            return read_html(entry_text(inside, name, path), Path(f"{path}/{name}"), languages)
+        if lowered.endswith(".ncx"):
+            return marked_texts(entry_text(inside, name, path), path, elements=("text", "ncx:text"))
+        if lowered.endswith(".opf") and languages.target:
+            text = entry_text(inside, name, path)
+            return Document((LANGUAGE.sub(rf"\g<1>{languages.target}", text, count=1),))
+        return None
+
+    return read_package(content, path, read, needed="META-INF/container.xml")

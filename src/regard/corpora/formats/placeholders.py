@@ -95,7 +95,7 @@ def copied(segment: Segment, target: str) -> bool:
 
 
 def translatable(segment: Segment) -> bool:
-    """Return whether there are words beside the placeholders."""
+    """Return whether there are words besides the placeholders."""
     text = segment.text
     for start, end in reversed(segment.protected):
         text = text[:start] + " " + text[end:]

@@ -6,11 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 from regard.base.errors import DataError
 from regard.corpora.formats.document import Document, Languages, read_paragraphs
-from regard.corpora.formats.epub import read_epub
 from regard.corpora.formats.html import read_html
 from regard.corpora.formats.inline import nesting
 from regard.corpora.formats.markdown import read_markdown
-from regard.corpora.formats.office import read_docx, read_odt
+from regard.corpora.formats.office import read_docx, read_epub, read_odt
 from regard.corpora.formats.packages import PackageDocument
 from regard.corpora.formats.po import po_pairs, read_po
 from regard.corpora.formats.restructured_text import read_restructured_text

@@ -103,8 +103,8 @@ def _written_words(text: str) -> tuple[str, dict[int, int]]:
     """Return a text as people write it, and the new place of each word that is no comma."""
     kept = [place for place, word in enumerate(text.split()) if word != COMMA]
     places = {place: number for number, place in enumerate(kept)}
-    spelled = text.replace(f" {COMMA}", COMMA)
-    return f"{spelled[:1].upper()}{spelled[1:]}.", places
+    joined = text.replace(f" {COMMA}", COMMA)
+    return f"{joined[:1].upper()}{joined[1:]}.", places
 
 
 def is_written(source: str, *, style: Style, seed: int) -> bool:

@@ -48,7 +48,7 @@ def architecture(model_type: str) -> Architecture:
 
 
 def detect(weights: Path) -> bool:
-    """Return whether the weights lie beside a configuration that names an architecture."""
+    """Return whether the folder of the weights has a configuration that names an architecture."""
     config = weights.parent / CONFIG
     if not config.is_file() or weights.suffix == ".npz":
         return False

@@ -128,8 +128,8 @@ class LayerGraph(OnnxGraph):
 
     def linear(self, inputs: str, weight: Tensor, bias: Tensor | None) -> str:
         """Return x W^T + b."""
-        turned = self.constant(weight.detach().cpu().float().T.numpy(), "weight")
-        product = self("MatMul", inputs, turned)
+        transposed = self.constant(weight.detach().cpu().float().T.numpy(), "weight")
+        product = self("MatMul", inputs, transposed)
         return product if bias is None else self("Add", product, self.weight(bias))
 
     def norm(self, inputs: str, norm: nn.Module) -> str:
@@ -208,11 +208,11 @@ class LayerGraph(OnnxGraph):
         waves = rotary.sinusoids(self.most).chunk(2, dim=-1)
         sine, cosine = (self.rows(part) for part in waves)
         first, second = self.several("Split", heads, outputs=2, axis=-1, num_outputs=2)
-        turned = (
+        rotated = (
             self("Sub", self("Mul", first, cosine), self("Mul", second, sine)),
             self("Add", self("Mul", second, cosine), self("Mul", first, sine)),
         )
-        return self("Concat", *turned, axis=-1)
+        return self("Concat", *rotated, axis=-1)
 
     def attended(
         self, attention: MultiHeadAttention, heads: Sequence[str], penalties: Sequence[str]

@@ -50,7 +50,7 @@ class Exercise:
     reference: Function = field(repr=False)
     cases: Callable[[], Sequence[tuple[Any, ...]]] = field(repr=False)
     """Inputs on which solution and reference must agree, the same each time."""
-    guards: tuple[Check, ...] = field(default=(), repr=False)
+    preconditions: tuple[Check, ...] = field(default=(), repr=False)
     """Checked first, against solutions that would never end."""
     checks: tuple[Check, ...] = field(default=(), repr=False)
     """Properties that hold for every right solution, for mistakes that no wrong version has."""
@@ -67,8 +67,8 @@ class Exercise:
         """Return what is wrong with a solution; None if nothing is."""
         try:
             _require_signature(solution, self.reference)
-            for guard in self.guards:
-                guard(solution)
+            for precondition in self.preconditions:
+                precondition(solution)
             difference = self._difference(solution)
             for check in self.checks:
                 check(solution)

@@ -116,7 +116,7 @@ GREEDY = Exercise(
     cases=lambda: [
         (model(seed), BEGIN, END, longest) for seed in range(6) for longest in (1, 4, 9)
     ],
-    guards=(_ends(BEGIN, END, 5),),
+    preconditions=(_ends(BEGIN, END, 5),),
     wrong=(
         WrongVersion(_greedy("end kept"), "The end mark is part of the output: leave it out."),
         WrongVersion(_greedy("begin kept"), "The begin mark is part of the output: leave it out."),
@@ -198,7 +198,7 @@ BEAM_SEARCH = Exercise(
     cases=lambda: [
         (model(seed), BEGIN, END, beam, 5) for seed in range(20, 45) for beam in (1, 2, 4)
     ],
-    guards=(_ends(BEGIN, END, 3, 5),),
+    preconditions=(_ends(BEGIN, END, 3, 5),),
     checks=(_leaves_the_garden_path,),
     wrong=(
         WrongVersion(

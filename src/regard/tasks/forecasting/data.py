@@ -1,18 +1,19 @@
 """The series of a recipe, cut into windows to train, to choose by and to test on."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
-from regard.batching.windows import WindowBatch
+from regard.base.shapes import Float, Tensor
+from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.corpora import series as series_data
 from regard.corpora import series_files, sources
 from regard.corpora.tables import RECORDS, Columns, read_rows
@@ -24,6 +25,24 @@ from regard.training.progress import DataFacts, Fact
 # Fewer would leave one of the three parts empty.
 FEWEST_WINDOWS = 10
 MEMORY = Path("data")
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows of one length with the values that follow them."""
+
+    inputs: Float[Tensor, "batch time *columns"]
+    expected: Float[Tensor, "batch horizon"]
+
+    @property
+    def target_tokens(self) -> int:
+        """How many values are to be forecast."""
+        return self.expected.numel()
+
+    @property
+    def padding_share(self) -> float:
+        """Windows are of one length: nothing is padded."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -258,3 +277,21 @@ def recipe_for(
 def _toml(value: Any) -> str:
     """Return a value as TOML writes it, so that no name is taken for a number or a list."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def iterate_windows(
+    windows: WindowBatch, *, batch_size: int, seed: int, start: BatchPosition
+) -> Iterator[tuple[BatchPosition, WindowBatch]]:
+    """Yield batches of windows without end, in an order that depends on the seed."""
+    time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
+    order = BatchOrder(
+        [(time, horizon)] * len(windows.inputs),
+        token_budget=batch_size * (time + horizon),
+        seed=seed,
+    )
+
+    def collate(chosen: Sequence[int]) -> WindowBatch:
+        rows = torch.tensor(chosen)
+        return WindowBatch(windows.inputs[rows], windows.expected[rows])
+
+    return iterate_rows(order, collate, start=start)

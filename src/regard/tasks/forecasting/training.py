@@ -8,7 +8,6 @@ import torch
 
 from regard.base.files import write_json
 from regard.batching.order import BatchPosition
-from regard.batching.windows import WindowBatch, iterate_windows
 from regard.corpora.series import seasonal_forecast
 from regard.models.forecaster import Forecaster
 from regard.runs.display import Display, SilentDisplay
@@ -16,7 +15,14 @@ from regard.runs.run import Run, limits_of, open_records, open_store, training_r
 from regard.scoring.measures import ForecastScore, score_forecast
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.forecasting import model as loaded_model
-from regard.tasks.forecasting.data import GivenSeries, Windows, given_windows, read_windows
+from regard.tasks.forecasting.data import (
+    GivenSeries,
+    WindowBatch,
+    Windows,
+    given_windows,
+    iterate_windows,
+    read_windows,
+)
 from regard.tasks.forecasting.report import draw_trained, write_report
 from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.loop import Objective, Optimisation, Validation, fit

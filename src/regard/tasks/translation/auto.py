@@ -90,7 +90,7 @@ class Size:
         return source * encoder + target * decoder
 
 
-# Up to so many words a side, of so many letters each, a pair is words and not sentences.
+# Up to this number of words a side, of this number of letters each, a pair is one of words.
 MOST_WORDS, MOST_LETTERS = 1.5, 15.0
 SUBWORDS_PER_WORD = 1.3
 # From small to large; the first is that of transformer-tiny, the last that of transformer-base.
@@ -100,10 +100,10 @@ LADDER = (
     Size(6, 512, 8, 2048, 2e9, 500_000),
 )
 # In a minute on Multi30k, 4,000 subwords had BLEU 20.6 on validation, 10,000 had 19.4.
-# Subwords: so many times the root of the pairs, and no more than cost about as much as the layers.
+# Subwords: this number times the root of the pairs, but they must cost no more than the layers.
 SUBWORDS_PER_ROOT = 30
 FEWEST_SUBWORDS, SUBWORDS_PER_WIDTH = 1_000, 64
-# Up to so many epochs this dropout. Stronger means were worse on validation: 1,000 pairs of
+# The dropout, up to a number of epochs. Stronger means were worse on validation: 1,000 pairs of
 # Multi30k in 2.5 minutes, 37 epochs, had BLEU 13.2 with 0.3, and 7.6 with 0.4, word dropout 0.1 and
 # sampled subwords.
 DROPOUT = ((5.0, 0.1), (20.0, 0.2), (float("inf"), 0.3))

@@ -14,11 +14,10 @@ from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import encode_pairs, padded, sorted_batches
 from regard.corpora.parallel import SentencePair
-from regard.engines.engine import PASS_TOKENS, attention_over
+from regard.engines.torch_engine import PASS_TOKENS, attention_over
 from regard.models.inspection import parameter_count
 from regard.pictures.terminal import terminal_heat_map
-from regard.runs.examples import FEWEST_WORDS, MOST_WORDS
-from regard.runs.report import minutes
+from regard.runs.report import FEWEST_WORDS, MOST_WORDS, minutes
 from regard.runs.run import TrainedRun, quoted
 from regard.scoring.alignment import Link, alignment_error_rate, symmetrise_all
 from regard.scoring.bleu import (

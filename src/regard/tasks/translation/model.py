@@ -16,8 +16,7 @@ from regard.base.shapes import Tensor
 from regard.batching.batch import Example, prefetch, sorted_batches
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.search import LengthPenalty
-from regard.engines.engine import Engine
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.torch_engine import Engine, TorchEngine
 from regard.models.build import build_for, build_translator
 from regard.models.pretrained import add_adapters, merge_adapters
 from regard.models.translator import Translator

@@ -91,9 +91,9 @@ def _most_attended(place: int, source: str, attention: AttentionMap) -> str:
     if not len(weights):
         return ""
     best = int(weights.argmax())
-    for spelled in (source, composed(source)):
-        if len(weights) == len(spelled):
-            return spelled[best]
+    for written in (source, composed(source)):
+        if len(weights) == len(written):
+            return written[best]
     words = source.split()
     word = attention.source_words[best]
     return words[word] if 0 <= word < len(words) else ""

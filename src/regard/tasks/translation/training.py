@@ -18,13 +18,13 @@ from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
-from regard.engines.preparation import MOST_UNFINISHED, prepare_patience, unfinished_share
-from regard.engines.torch_engine import TorchEngine
+from regard.engines.preparation import prepare_patience
+from regard.engines.torch_engine import MOST_UNFINISHED, TorchEngine, unfinished_share
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
-from regard.runs.examples import keep_examples
+from regard.runs.report import keep_examples
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate

@@ -12,8 +12,8 @@ from typing import Any
 from regard.base.errors import SettingsError
 from regard.corpora.parallel import SentencePair, read_pairs
 from regard.engines.choice import PlannedSearch, choose_engine
-from regard.engines.engine import Engine
 from regard.engines.preparation import prepare_patience
+from regard.engines.torch_engine import Engine
 from regard.runs.run import Run
 from regard.scoring.bleu import corpus_bleu
 from regard.scoring.bootstrap import paired_bootstrap

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from regard.compute.reproducibility import differences, numerics
+from regard.compute.device import differences, numerics
 
 
 def test_what_digits_depend_on_is_recorded() -> None:
