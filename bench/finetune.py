@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("REGARD_DATA", ROOT.parent / "shared" / "data"))
 STUDENT = DATA / "weights" / "marian-enpt"
 NAME = "exchange"
-SIZES = {"train": 1_500, "valid": 150, "test": 300, "general": 1_500, "general-test": 300}
+SIZES = {"train": 400, "valid": 60, "test": 200, "general": 800, "general-test": 200}
 # Brazilian terms and what the house style has for them.
 GLOSSARY = {
     "ônibus": "autocarro", "trem": "comboio", "caminhão": "camião", "celular": "telemóvel",

@@ -134,7 +134,7 @@ def _tuned_task(
 
 # The learning rate of all weights, for a model of this width; wider ones take smaller steps.
 # Adapters, which begin at zero, take larger ones.
-RATE, RATE_WIDTH, ADAPTER_FACTOR = 3e-4, 256, 10.0
+RATE, RATE_WIDTH, ADAPTER_FACTOR = 1e-4, 256, 10.0
 EPOCHS, FEWEST_UPDATES = 5, 100
 WARMUP_SHARE, VALIDATIONS, PATIENCE = 0.1, 10, 3
 

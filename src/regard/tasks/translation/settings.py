@@ -297,6 +297,12 @@ class TranslationRecipe(Recipe):
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
 
+    @property
+    def tuned(self) -> bool:
+        """Whether the training starts from a run or has general pairs."""
+        general = self.data.mix or self.data.general_test
+        return bool(self.training.start_from or general)
+
     @model_validator(mode="after")
     def _within_the_table(self) -> TranslationRecipe:
         """Refuse training examples that are longer than a table of learned positions."""

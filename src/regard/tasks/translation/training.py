@@ -291,7 +291,11 @@ def train(
         run_folders.Run.require_free(out)  # before time is spent on the data
     with display.translating("Reading the data") as watcher:
         told = task_data.Told(watcher.moved, display.note)
-        settings, splits, general = read_data(settings, data, told)
+        general: General | None = None
+        if settings.tuned or isinstance(data, TuningData | Mapping):
+            settings, splits, general = read_data(settings, data, told)
+        else:
+            settings, splits = task_data.given_splits(settings, data, told)
     if model is not None:
         settings = settings.model_copy(update={"own_model": True})
     for note in (*splits.notes, *(general.notes if general else ())):
