@@ -93,8 +93,8 @@ def random_transformer_run(
     from regard.runs.run import Run
     from regard.settings.recipe import expect
     from regard.tasks import find_recipe
+    from regard.tasks.translation.examples import run_tokenizers
     from regard.tasks.translation.settings import TranslationRecipe
-    from regard.tasks.translation.tokenizers import run_tokenizers
     from regard.training.checkpoint import CheckpointStore
     from regard.training.progress import Progress
 

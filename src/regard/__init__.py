@@ -13,6 +13,8 @@ train(recipe, data=..., set=..., out=...)   train, test and report
 plan(recipe, data=..., set=...)             what that would read and take: memory and time
 load(run)                                   the best model of a run
 look(run, text), trace(run, text)           what it attends to, and every value on the way
+intervene(run, text, hide=...)              change what it attends to, and see what becomes of it
+explain(run, text)                          which source words decided, by several methods
 translate_file(run, source, output)         files of any size and format
 compare([run, ...])                         several translators on one test set
 score(system, reference)                    BLEU and chrF with their signatures
@@ -29,7 +31,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import TranslationScores, compare, forecast, score, score_alignments
+    from regard.api import (
+        TranslationScores,
+        compare,
+        explain,
+        forecast,
+        intervene,
+        score,
+        score_alignments,
+    )
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
     from regard.data import Corpus, corpus
     from regard.documents.translation import translate_file
@@ -51,10 +61,12 @@ __all__ = [
     "__version__",
     "compare",
     "corpus",
+    "explain",
     "find_recipe",
     "finetune",
     "forecast",
     "import_model",
+    "intervene",
     "load",
     "look",
     "plan",
@@ -72,8 +84,10 @@ _WHERE = {
     "Corpus": "regard.data",
     "TranslationScores": "regard.api",
     "compare": "regard.api",
+    "explain": "regard.api",
     "corpus": "regard.data",
     "forecast": "regard.api",
+    "intervene": "regard.api",
     "score": "regard.api",
     "score_alignments": "regard.api",
     "DataError": "regard.base.errors",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from regard.scoring.measures import Score
     from regard.studies.compare import Comparison
     from regard.tasks.forecasting.model import TrainedForecaster
+    from regard.tasks.interventions import Effect
+    from regard.tasks.translation.explanations import Explanation
 
 # A file of lines, or the lines themselves.
 Lines: TypeAlias = "str | Path | Sequence[str]"
@@ -228,6 +230,82 @@ def forecast(
         data=None if from_file else data,
         display=display_of(progress),
     )
+
+
+def intervene(
+    run: Any,
+    text: str,
+    *,
+    off: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    force: Sequence[str] = (),
+    move: Sequence[str] = (),
+    hide: Sequence[str] = (),
+    swap: Sequence[str] = (),
+    patch: Sequence[str] = (),
+    other: str | None = None,
+) -> Effect:
+    """Change what a model attends to, decode anew, and return both outputs.
+
+    `run` is a folder or a loaded model. `off` and `mean` name heads as "[PART.]LAYER[.HEAD]", which
+    get no context or their mean; `skip` whole layers, as "encoder.0". `force="2=dogs"` puts all
+    weight of a step on a word, `move="2=dogs:cats"` moves it, `hide="dogs"` takes it away, `swap=
+    "cats=dogs"` exchanges values, and `patch="dogs=horses"` takes a state from the text `other`.
+    Each of the last five may end in a place, as `hide="dogs@1.3"`.
+
+    >>> regard.intervene("runs/mine", "cats do not like dogs", swap=["cats=dogs"])
+    """
+    from regard.runs.report import kept_examples
+    from regard.tasks import load, task_of
+    from regard.tasks.interventions import InterventionRequest
+
+    folder = Path(run) if isinstance(run, str | Path) else None
+    loaded = run if folder is None else load(folder)
+    task = task_of(loaded.recipe.task)
+    if task.intervene is None:
+        raise SettingsError(f"A run of the task {loaded.recipe.task!r} takes no interventions.")
+    request = InterventionRequest(
+        off=off,
+        mean=mean,
+        skip=skip,
+        force=force,
+        move=move,
+        hide=hide,
+        swap=swap,
+        patch=patch,
+        other=other,
+        examples=() if folder is None else kept_examples(folder),
+    )
+    found: Effect = task.intervene(loaded, text, request)
+    return found
+
+
+def explain(
+    run: Any,
+    text: str,
+    *,
+    target: str | None = None,
+    methods: Sequence[str] | None = None,
+) -> list[Explanation]:
+    """Return which source words decided on each word of a translation, by several methods.
+
+    `run` is a folder or a loaded translator; `target` is a translation to explain, by default the
+    model's own; `methods` are those of `regard.tasks.translation.explanations`, by default all.
+    """
+    from regard.tasks import load
+    from regard.tasks.translation.explanations import explain_translation, methods_of
+    from regard.tasks.translation.model import LoadedTranslator
+
+    loaded = load(run) if isinstance(run, str | Path) else run
+    if not isinstance(loaded, LoadedTranslator):
+        raise SettingsError("Explanations are those of translations: give a run of a translator.")
+    if target is None:
+        target = loaded.translate(text, attention=False).text
+    return [
+        explain_translation(loaded, text, target, method=method)
+        for method in methods or (methods_of(loaded) if loaded.attends else ("attention",))
+    ]
 
 
 def _lines(given: Lines) -> list[str]:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from regard.attention import edges as edge_kernels
+from regard.attention.probe import Probe
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
 
@@ -231,7 +232,12 @@ class GraphAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(output_dim))
 
     def forward(
-        self, features: Features, edges: edge_kernels.Edges, *, with_weights: bool = False
+        self,
+        features: Features,
+        edges: edge_kernels.Edges,
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Attended:
         """Return the context of each node and, on request, alpha as [edges, heads]."""
         dropout = self.feature_dropout if self.training else 0.0
@@ -240,12 +246,19 @@ class GraphAttention(nn.Module):
         # With fewer than three projections, some of queries, keys and values are the same tensor.
         queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
         scores = self.score(queries, keys, edges)
+        values = edge_kernels.drop(values, dropout)
+        if probe is not None:
+            scores, values = probe("edge_scores", scores), probe("node_values", values)
         context, weights = edge_kernels.attend_edges(
             scores,
-            edge_kernels.drop(values, dropout),
+            values,
             edges=edges,
             dropout=self.attention_dropout if self.training else 0.0,
         )
+        if probe is not None:
+            weights = probe("edge_weights", weights)
+            context = edge_kernels.neighbour_sum(weights, values, edges=edges)
+            context = probe("node_context", context)
         joined = context.flatten(1) if self.concatenate else context.mean(1)
         if self.residual is not None:
             joined = joined + self.residual(features)

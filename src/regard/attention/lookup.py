@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import nn
 
+from regard.attention.probe import Probe, seen
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
@@ -32,18 +33,22 @@ def attend(
     values: Float[Tensor, "batch source value_dim"],
     mask: Bool[Tensor, "batch source"],
     with_weights: bool = False,
+    probe: Probe | None = None,
 ) -> Attended:
     """Return c_i = sum_j alpha_ij h_j with alpha = softmax(e) (Bahdanau et al. 2015, eq. 5-6).
 
     Several heads share the width of the values among them; the weights returned are their mean.
     """
+    scores = seen(probe, "scores", scores)
     if scores.dim() == 3:
-        weights = masked_softmax(scores, mask[:, None, :])
-        return Attended(weighted_sum(weights, values), weights if with_weights else None)
-    weights = masked_softmax(scores, mask[:, None, None, :])
+        weights = seen(probe, "weights", masked_softmax(scores, mask[:, None, :]))
+        mixed = weighted_sum(weights, seen(probe, "values", values))
+        return Attended(seen(probe, "context", mixed), weights if with_weights else None)
+    weights = seen(probe, "weights", masked_softmax(scores, mask[:, None, None, :]))
     batch, source, _ = values.shape
     split = values.view(batch, source, scores.shape[1], -1).transpose(1, 2)
-    context = (weights @ split).transpose(1, 2).flatten(2)  # [batch, target, value_dim]
+    mixed = seen(probe, "context", weights @ seen(probe, "values", split))
+    context = mixed.transpose(1, 2).flatten(2)  # [batch, target, value_dim]
     return Attended(context, weights.mean(dim=1) if with_weights else None)
 
 
@@ -90,10 +95,17 @@ class Lookup(nn.Module):
         memory: Memory,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Attended:
         """Return a context for each query and, on request, the weights behind it."""
         scores = self.score(query, memory.keys)
-        return attend(scores, values=memory.values, mask=memory.mask, with_weights=with_weights)
+        return attend(
+            scores,
+            values=memory.values,
+            mask=memory.mask,
+            with_weights=with_weights,
+            probe=probe,
+        )
 
 
 def coverage_penalty(

@@ -13,6 +13,7 @@ from torch import nn
 from regard.attention import efficient
 from regard.attention.masks import Visibility
 from regard.attention.positions import PairPositions, RotatedPositions
+from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
@@ -108,18 +109,20 @@ class MultiHeadAttention(nn.Module):
         past: Past | None = None,
         start: int = 0,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Attended, Past]:
         """Attend to the inputs and to the past; return the context and the new past.
 
         `start` is the position of the first input.
         """
+        explicit = with_weights or probe is not None
         heads = (self.heads, self.groups, self.groups)
         query, keys, values = split_heads(self.projection(inputs), heads=heads)
         if self.query_norm is not None and self.key_norm is not None:
             query, keys = self.query_norm(query), self.key_norm(keys)
         if isinstance(self.positions, RotatedPositions):
             query, keys = (self.positions(part, start=start) for part in (query, keys))
-        if self.linear and visibility.causal and not with_weights:
+        if self.linear and visibility.causal and not explicit:
             state = past if isinstance(past, efficient.LinearState) else None
             keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
@@ -127,8 +130,12 @@ class MultiHeadAttention(nn.Module):
         if isinstance(past, KeysValues):
             keys = torch.cat([past.keys, keys], dim=2)
             values = torch.cat([past.values, values], dim=2)
-        attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
-        return self._joined(attended), _remembered(keys, values, visibility.window)
+        if probe is not None:
+            attended = self._seen(query, keys, values, visibility, probe)
+        else:
+            attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
+        joined = self._joined(attended, with_weights=with_weights)
+        return joined, _remembered(keys, values, visibility.window)
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values that `cross` attends to, however many queries follow."""
@@ -143,14 +150,15 @@ class MultiHeadAttention(nn.Module):
         penalties: Float[Tensor, "batch 1 1 source"] | None,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Attended:
         """Attend to another sequence, whose padding the penalties hide."""
         weight, bias = self._projection(slice(self.query_dim))
         (query,) = split_heads(linear(inputs, weight, bias), heads=(self.heads,))
         if self.query_norm is not None:
             query = self.query_norm(query)
-        if with_weights or self.score is not None:
-            found = self._plain(query, *memory, penalties=penalties)
+        if with_weights or self.score is not None or probe is not None:
+            found = self._plain(query, *memory, penalties=penalties, probe=probe)
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
             found = self._short(query, *memory, penalties=penalties)
         else:
@@ -192,11 +200,35 @@ class MultiHeadAttention(nn.Module):
             return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
         if simple:
             return self._short(query, keys, values, penalties=visibility.penalties)
-        distances = None if relative is None else visibility.distances
         found = self._plain(
-            query, keys, values, penalties=visibility.penalties, distances=distances
+            query,
+            keys,
+            values,
+            penalties=visibility.penalties,
+            distances=None if relative is None else visibility.distances,
         )
         return Attended(found.context, found.weights if with_weights else None)
+
+    def _seen(
+        self, query: Tensor, keys: Tensor, values: Tensor, visibility: Visibility, probe: Probe
+    ) -> Attended:
+        """Attend step by step, and show each value to a probe."""
+        if self.linear:
+            keys, values = self._for_every_head(keys, values)
+            _, weights = efficient.explicit_linear_attention(
+                probe("queries", query), probe("keys", keys), values, visibility=visibility
+            )
+            weights = probe("weights", torch.empty(0) if weights is None else weights)
+            return Attended(probe("context", weights @ probe("values", values)), weights)
+        relative = isinstance(self.positions, PairPositions)
+        return self._plain(
+            query,
+            keys,
+            values,
+            penalties=visibility.penalties,
+            distances=visibility.distances if relative else None,
+            probe=probe,
+        )
 
     def _plain(
         self,
@@ -206,25 +238,29 @@ class MultiHeadAttention(nn.Module):
         *,
         penalties: Tensor | None,
         distances: Tensor | None = None,
+        probe: Probe | None = None,
     ) -> Attended:
         """Attend step by step, which knows every option and gives the weights."""
         heads, target = query.shape[1:3]
-        if self.groups != heads:
+        if probe is not None:
+            keys, values = self._for_every_head(keys, values)
+        grouped = self.groups != heads and probe is None
+        if grouped:
             query, penalties = self._grouped(query, penalties)
             if distances is not None:
                 distances = distances.repeat(heads // self.groups, 1)
-        relative = self.positions if isinstance(self.positions, PairPositions) else None
+        positions = self.positions if isinstance(self.positions, PairPositions) else None
         context, weights = plain_attention(
             query,
             keys,
             values,
             penalties=penalties,
             dropout=self._drop,
-            relative=None if distances is None else relative,
-            distances=distances,
+            relative=None if positions is None or distances is None else (positions, distances),
             score=self._score_heads,
+            see=probe,
         )
-        if self.groups == heads or weights is None:
+        if not grouped or weights is None:
             return Attended(context, weights)
         shape = (len(query), heads, target, -1)
         return Attended(context.view(shape), weights.view(shape))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from regard.base.errors import RunError, SettingsError
 from regard.batching.batch import Batch, Example, by_length, collate, ends_of_batches, taken
+from regard.corpora.parallel import even_rows
 
 # Examples are sorted by length within pools of this many: large enough that the sentences of a
 # batch are of nearly one length, small enough that a large corpus is mixed anew in each epoch.
@@ -50,6 +51,28 @@ class Batches(Sequence[list[int]]):
         return rows
 
 
+@dataclass(frozen=True)
+class MixedRows:
+    """Several corpora in one epoch: some of their rows more than once, or a part, others anew."""
+
+    sizes: tuple[int, ...]
+    """How many rows each corpus has; they stand one after the other."""
+    taken: tuple[int, ...]
+    """How many rows of an epoch come from each."""
+    seed: int
+
+    def rows(self, epoch: int) -> NDArray[np.int32]:
+        """Return the rows of an epoch, as a function of seed and epoch alone."""
+        rows, first = [], 0
+        for corpus, (size, wanted) in enumerate(zip(self.sizes, self.taken, strict=True)):
+            times, part = divmod(wanted, size)
+            rows += [np.arange(first, first + size, dtype=np.int32)] * times
+            drawn = even_rows(size, part, seed=[self.seed, epoch, corpus]) if part else np.empty(0)
+            rows.append((first + drawn).astype(np.int32))
+            first += size
+        return np.concatenate(rows)
+
+
 class BatchOrder:
     """Which examples form which batch, in which order, as a function of seed and epoch.
 
@@ -65,12 +88,13 @@ class BatchOrder:
         token_budget: int,
         seed: int,
         short_first: bool = False,
+        mixture: MixedRows | None = None,
     ):
         """Order examples of these source and target lengths, end marks included.
 
         A batch times its longest source and longest target together stays within `token_budget`;
         an example too long for that has a batch of its own. With `short_first` the first epoch
-        goes from short to long sentences.
+        goes from short to long sentences. With a `mixture`, an epoch has the rows that it says.
         """
         if token_budget < 1:
             raise SettingsError(f"token_budget ({token_budget}) must be at least 1")
@@ -84,6 +108,7 @@ class BatchOrder:
         self.token_budget = token_budget
         self.seed = seed
         self.short_first = short_first
+        self.mixture = mixture
         self._kept: tuple[int, Batches] | None = None
 
     def batches(self, epoch: int) -> list[list[int]]:
@@ -98,11 +123,14 @@ class BatchOrder:
         return self._kept[1]
 
     def _batches(self, epoch: int) -> Batches:
-        count = len(self.lengths)
+        mixed = None if self.mixture is None else self.mixture.rows(epoch)
+        count = len(self.lengths) if mixed is None else len(mixed)
         first_sorted = self.short_first and epoch == 0
         rows, ends = np.empty(count, np.int32), array("q", [0])
         place = 0
         for pool in _pools([self.seed, epoch], count, size=count if first_sorted else POOL):
+            if mixed is not None:
+                pool = mixed[pool].astype(np.int64)
             lengths = self.lengths[pool].astype(np.int64)
             ordered = by_length(lengths)  # ties stay as they were shuffled
             rows[place : place + len(pool)] = pool[ordered]

@@ -15,12 +15,14 @@ from regard.cli.compare import compare
 from regard.cli.corpus import corpus
 from regard.cli.demo import demo
 from regard.cli.exercise import exercise
+from regard.cli.explain import explain
 from regard.cli.export import export
 from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.gradients import gradients
 from regard.cli.import_ import import_
+from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
 from regard.cli.look import look
 from regard.cli.options import CommandWithParts, FilesCommand
@@ -103,6 +105,8 @@ for command in (
     rate,
     look,
     trace,
+    intervene,
+    explain,
     ladder,
     gradients,
     summary,

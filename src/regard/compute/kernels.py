@@ -17,6 +17,8 @@ from regard.compute.device import uses_hand_kernels
 from regard.compute.dropout import kept_and_scale
 
 Drop = Callable[[Tensor], Tensor]
+# Sees a value by its name, and returns what takes its place.
+See = Callable[[str, Tensor], Tensor]
 
 
 @runtime_checkable
@@ -39,32 +41,40 @@ def plain_attention(
     *,
     penalties: Tensor | None = None,
     dropout: Drop | None = None,
-    relative: RelativeTerms | None = None,
-    distances: Tensor | None = None,
+    relative: tuple[RelativeTerms, Tensor] | None = None,
     score: Callable[[Tensor, Tensor], Tensor] | None = None,
+    see: See | None = None,
 ) -> Attended:
     """Return the context and the weights step by step, which is fastest for short sentences.
 
     `score` takes the place of q k^T / sqrt(d); the other kernels know none but that product.
-    With relative positions, e_ij = q_i (k_j + a^K_ij) / sqrt(d) (Shaw et al. 2018, eq. 4).
+    With relative positions (and the distances), e_ij = q_i (k_j + a^K_ij) / sqrt(d) (Shaw et al.
+    2018, eq. 4). What `see` returns takes the place of each value that it is shown.
     """
     batch, heads, target, head_dim = query.shape
+    if see is not None:
+        query, keys, values = see("queries", query), see("keys", keys), see("values", values)
     if score is None:
         scores = torch.bmm(
             (query / math.sqrt(head_dim)).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)
         ).view(batch, heads, target, -1)
     else:
         scores = score(query, keys)
-    if relative is not None and distances is not None:
-        scores = scores + relative.scores(query / math.sqrt(head_dim), distances)
+    if relative is not None:
+        terms, distances = relative
+        scores = scores + terms.scores(query / math.sqrt(head_dim), distances)
+    if see is not None:
+        scores = see("scores", scores)
     if penalties is not None:
         scores = scores.add_(penalties) if score is None else scores + penalties
     weights = torch.softmax(scores, dim=-1)
+    if see is not None:
+        weights = see("weights", weights)
     used = weights if dropout is None else dropout(weights)
     context = torch.bmm(used.flatten(0, 1), values.flatten(0, 1)).view(query.shape)
-    if relative is not None and distances is not None:
-        context = context + relative.context(used, distances)
-    return Attended(context, weights)
+    if relative is not None:
+        context = context + terms.context(used, distances)
+    return Attended(context if see is None else see("context", context), weights)
 
 
 def fused_attention(

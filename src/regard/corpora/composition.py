@@ -77,11 +77,11 @@ def mix_corpora(
         )
     if any(weight <= 0 for weight in weights) or temperature <= 0:
         raise SettingsError("Weights and the temperature must be above 0.")
-    files = {str(one): _files(str(one), pair) for one in corpora}
+    files = {str(one): corpus_files(str(one), pair) for one in corpora}
     if len(files) < len(corpora):
         raise SettingsError("A corpus is named twice: give it a weight instead.")
     counts = {name: sum(1 for _ in _pairs(paths, pair)) for name, paths in files.items()}
-    wanted = _quotas(list(counts.values()), list(weights), temperature, size)
+    wanted = quotas_of(list(counts.values()), list(weights), temperature, size)
     taken = dict(zip(files, wanted, strict=True))
     job = {
         "data": [state_of(paths) for paths in files.values()],
@@ -104,7 +104,7 @@ def mix_corpora(
     return Mixture(counts, taken)
 
 
-def _files(name: str, pair: str | None) -> list[Path]:
+def corpus_files(name: str, pair: str | None) -> list[Path]:
     """Return the files of a corpus that is named in one word."""
     paths = tuple(name.split(",")) if not Path(name).exists() else (name,)
     return [Path(one) for one in locate({"train": paths}, records="pairs", pair=pair)["train"]]
@@ -115,7 +115,7 @@ def _pairs(paths: Sequence[Path], pair: str | None) -> Iterator[TextPair]:
         yield TextPair(one.source, one.target)
 
 
-def _quotas(
+def quotas_of(
     counts: Sequence[int], weights: Sequence[float], temperature: float, size: int | None
 ) -> list[int]:
     """Return how many pairs each corpus gives."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
@@ -277,16 +278,21 @@ def fingerprint_of(pairs: Iterable[SentencePair]) -> str:
     return fingerprint(f"{pair.source}\t{pair.target}\n" for pair in pairs)
 
 
-def drawn_evenly(pairs: Sequence[SentencePair], most: int, *, seed: int) -> Sequence[SentencePair]:
-    """Return the pairs, or so many of them if there are more: one of each stretch, by the seed."""
-    count = len(pairs)
-    if count <= most:
-        return pairs
+def even_rows(count: int, most: int, *, seed: Sequence[int]) -> NDArray[np.int64]:
+    """Return `most` of `count` row numbers in ascending order: a random one of each stretch."""
     # The bits of PCG64 are the same in all versions of NumPy.
-    shares = np.random.PCG64([seed, count]).random_raw(most) / 2.0**64
+    shares = np.random.PCG64(seed).random_raw(most) / 2.0**64
     bounds = np.arange(most + 1) * count // most
     places = bounds[:-1] + np.floor(shares * np.diff(bounds)).astype(np.int64)
-    rows = np.minimum(places, bounds[1:] - 1)
+    rows: NDArray[np.int64] = np.minimum(places, bounds[1:] - 1)
+    return rows
+
+
+def drawn_evenly(pairs: Sequence[SentencePair], most: int, *, seed: int) -> Sequence[SentencePair]:
+    """Return the pairs, or so many of them if there are more: one of each stretch, by the seed."""
+    if len(pairs) <= most:
+        return pairs
+    rows = even_rows(len(pairs), most, seed=[seed, len(pairs)])
     if isinstance(pairs, StoredSequence):
         return pairs.take(rows)
     return [pairs[row] for row in rows.tolist()]

@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention import graph as graphs
 from regard.attention.edges import Edges, neighbour_sum
+from regard.attention.probe import Probe
 from regard.base.shapes import Float, Int, Tensor
 from regard.settings.models import GraphModelSettings
 from regard.settings.recipe import require_known
@@ -87,24 +88,34 @@ class GraphClassifier(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, graph: graphs.GraphInput, *, with_weights: bool = False) -> NodeOutput:
+    def forward(
+        self,
+        graph: graphs.GraphInput,
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
+    ) -> NodeOutput:
         """Return the classes of all nodes."""
         first, *others = self.layers
-        features, attention = _apply(first, graph, with_weights)
+        inside = None if probe is None else probe.at(part="graph")
+        features, attention = _apply(first, graph, with_weights, inside)
         hidden = None
-        for layer in others:
+        for number, layer in enumerate(others, 1):
             hidden = F.elu(features)
-            features, weights = _apply(layer, replace(graph, features=hidden), with_weights)
+            inside = None if inside is None else inside.at(layer=number)
+            features, weights = _apply(layer, replace(graph, features=hidden), with_weights, inside)
             attention += weights
         return NodeOutput(features, hidden, tuple(attention))
 
 
 def _apply(
-    layer: nn.Module, graph: graphs.GraphInput, with_weights: bool
+    layer: nn.Module, graph: graphs.GraphInput, with_weights: bool, probe: Probe | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Return what a layer makes of the features, and its attention if it has any."""
     if isinstance(layer, graphs.GraphAttention):
-        context, weights = layer(graph.features, graph.edges, with_weights=with_weights)
+        context, weights = layer(
+            graph.features, graph.edges, with_weights=with_weights, probe=probe
+        )
         return context, [] if weights is None else [weights]
     if isinstance(layer, MessagePassing):
         return layer(graph.features, graph.edges, graph.edge_types), []

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from torch import nn
 
 from regard.attention.positions import DistanceBias, Positions
+from regard.attention.probe import Probe
 from regard.base.errors import RegardError
 from regard.base.results import Output, Step
 from regard.base.shapes import Float, Int, Tensor
@@ -31,7 +32,9 @@ class Backbone(Protocol[State]):
         """Return the state before the first token."""
         ...
 
-    def __call__(self, tokens: Tensor, state: State, *, with_weights: bool) -> tuple[Output, State]:
+    def __call__(
+        self, tokens: Tensor, state: State, *, with_weights: bool, probe: Probe | None = None
+    ) -> tuple[Output, State]:
         """Read tokens and return features for the next ones, with the new state."""
         ...
 
@@ -66,10 +69,16 @@ class LanguageModel(nn.Module, Generic[State]):
         """Whether it guesses hidden tokens, and cannot write on."""
         return self.transform is not None
 
-    def forward(self, tokens: Int[Tensor, "batch time"], *, with_weights: bool = False) -> Output:
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch time"],
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
+    ) -> Output:
         """Return the features behind the token after each position, or at it if it was hidden."""
         start = self._backbone.start(len(tokens))
-        output, _ = self._backbone(tokens, start, with_weights=with_weights)
+        output, _ = self._backbone(tokens, start, with_weights=with_weights, probe=probe)
         if self.transform is None:
             return output
         return Output(self.transform(output.features), output.attention)
@@ -92,10 +101,15 @@ class LanguageModel(nn.Module, Generic[State]):
         return self._backbone.start(batch)
 
     def read(
-        self, tokens: Int[Tensor, "batch time"], state: State, *, with_weights: bool = False
+        self,
+        tokens: Int[Tensor, "batch time"],
+        state: State,
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Step[State]:
         """Read more tokens and return logits over the one that follows the last of them."""
-        output, state = self._backbone(tokens, state, with_weights=with_weights)
+        output, state = self._backbone(tokens, state, with_weights=with_weights, probe=probe)
         weights = None if output.attention is None else output.attention[:, -1]
         return Step(self.project(output.features[:, -1]), state, weights)
 

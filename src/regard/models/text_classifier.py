@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import nn
 
+from regard.attention.probe import Probe
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
 from regard.models.language_model import LanguageModel
@@ -23,14 +24,18 @@ class TextClassifier(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+        self,
+        tokens: Int[Tensor, "batch time"],
+        mask: Bool[Tensor, "batch time"],
+        *,
+        probe: Probe | None = None,
     ) -> Float[Tensor, "batch labels"]:
         """Return the logits of the labels; padding at the end is seen by no real position."""
         backbone: Any = self.backbone
         if isinstance(backbone, BidirectionalTransformer):  # it would see the padding too
-            output, _ = backbone(tokens, mask=mask)
+            output, _ = backbone(tokens, mask=mask, probe=probe)
         else:
-            output, _ = backbone(tokens, backbone.start(len(tokens)))
+            output, _ = backbone(tokens, backbone.start(len(tokens)), probe=probe)
         real = mask[:, :, None].to(output.features.dtype)
         mean = (output.features * real).sum(dim=1) / real.sum(dim=1)
         logits: Tensor = self.head(self.dropout(mean))

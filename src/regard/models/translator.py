@@ -4,6 +4,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
+from regard.attention.probe import Probe
 from regard.base.errors import RegardError
 from regard.base.results import Encoded, HeadMaps, Output, Step
 from regard.base.shapes import Bool, Float, Int, Tensor
@@ -19,7 +20,9 @@ class Decoder(Protocol[State]):
         """Return the state before the first target token."""
         ...
 
-    def __call__(self, tokens: Tensor, state: State, *, with_weights: bool) -> tuple[Output, State]:
+    def __call__(
+        self, tokens: Tensor, state: State, *, with_weights: bool, probe: Probe | None = None
+    ) -> tuple[Output, State]:
         """Read target tokens and return features for the next ones, with the new state."""
         ...
 
@@ -44,10 +47,11 @@ class Translator(nn.Module, Generic[State]):
         target: Int[Tensor, "batch target"],
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Output:
         """Return the features behind every target position, given the tokens before it."""
-        state = self.start(self.encode(source, source_mask))
-        output, _ = self._decoder(target, state, with_weights=with_weights)
+        state = self.start(self.encode(source, source_mask, probe=probe))
+        output, _ = self._decoder(target, state, with_weights=with_weights, **_given(probe))
         return output
 
     def project(
@@ -58,10 +62,14 @@ class Translator(nn.Module, Generic[State]):
         return logits
 
     def encode(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Read the source sentences once."""
-        encoded: Encoded = self.encoder(source, mask)
+        encoded: Encoded = self.encoder(source, mask, **_given(probe))
         return encoded
 
     def start(self, encoded: Encoded) -> State:
@@ -69,10 +77,16 @@ class Translator(nn.Module, Generic[State]):
         return self._decoder.start(encoded)
 
     def step(
-        self, tokens: Int[Tensor, "batch"], state: State, *, with_weights: bool = False
+        self,
+        tokens: Int[Tensor, "batch"],
+        state: State,
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> Step[State]:
         """Read one token a row and return logits over the next one."""
-        output, state = self._decoder(tokens[:, None], state, with_weights=with_weights)
+        given = _given(probe)
+        output, state = self._decoder(tokens[:, None], state, with_weights=with_weights, **given)
         weights = None if output.attention is None else output.attention[:, 0]
         return Step(self.project(output.features[:, 0]), state, weights)
 
@@ -108,3 +122,8 @@ class Translator(nn.Module, Generic[State]):
     def _decoder(self) -> Decoder[State]:
         decoder: Any = self.decoder
         return decoder  # type: ignore[no-any-return]
+
+
+def _given(probe: Probe | None) -> dict[str, Probe]:
+    """Return a probe as an argument; networks of users need not know that there are any."""
+    return {} if probe is None else {"probe": probe}

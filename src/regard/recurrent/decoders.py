@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention.lookup import Lookup, Memory
+from regard.attention.probe import Probe
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -171,17 +172,20 @@ class LuongDecoder(nn.Module):
         state: RecurrentDecoderState,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, RecurrentDecoderState]:
         """Read target tokens, one or many at once; return the features that predict the next."""
         embedded = self.dropout(self.embedding(tokens))
         if self.input_feeding:
-            return self._feed(embedded, state, with_weights=with_weights)
+            return self._feed(embedded, state, with_weights=with_weights, probe=probe)
         query = None
         if self.query_sum:
             hidden, query, cells = self._read(embedded, state.cells)
         else:
             hidden, cells = self.stack(embedded, state.cells)
-        features, weights = self._look(hidden, state.memory, query=query, with_weights=with_weights)
+        features, weights = self._look(
+            hidden, state.memory, query=query, with_weights=with_weights, probe=probe
+        )
         return Output(self.dropout(features), weights), RecurrentDecoderState(cells, state.memory)
 
     def formulas(self) -> dict[str, str]:
@@ -212,11 +216,12 @@ class LuongDecoder(nn.Module):
         *,
         query: Float[Tensor, "batch target hidden"] | None,
         with_weights: bool,
+        probe: Probe | None,
     ) -> tuple[Float[Tensor, "batch target width"], Float[Tensor, "batch target source"] | None]:
         if self.lookup is None or memory is None:
             return hidden, None
         asked = hidden if query is None else query
-        context, weights = self.lookup(asked, memory, with_weights=with_weights)
+        context, weights = self.lookup(asked, memory, with_weights=with_weights, probe=probe)
         joined = torch.cat([hidden, context], dim=-1)
         return joined if self.combine is None else torch.tanh(self.combine(joined)), weights
 
@@ -226,6 +231,7 @@ class LuongDecoder(nn.Module):
         state: RecurrentDecoderState,
         *,
         with_weights: bool,
+        probe: Probe | None,
     ) -> tuple[Output, RecurrentDecoderState]:
         """Read one token after the other, each with the features of the one before."""
         if self.lookup is None or self.combine is None:
@@ -233,7 +239,7 @@ class LuongDecoder(nn.Module):
         if state.memory is None or state.handed is None:
             raise ValueError("input feeding needs a state that `start` made with attention")
         loop = StackLoop(self.stack, embedded, state.cells)
-        memory, fed = state.memory.as_shared(), state.handed
+        memory, fed = _in_a_loop(state.memory, probe), state.handed
         hidden_dim = self.stack.cell_hidden
         of_hidden = shared(self.combine.weight[:, :hidden_dim])
         of_context = shared(self.combine.weight[:, hidden_dim:])
@@ -244,12 +250,14 @@ class LuongDecoder(nn.Module):
         for time in range(len(loop)):
             hidden = loop.step(time, fed)
             query = loop.sum if self.query_sum else hidden
-            context, seen = self.lookup(query[:, None], memory, with_weights=with_weights)
+            context, row = self.lookup(
+                query[:, None], memory, with_weights=with_weights, probe=_at(probe, time)
+            )
             joined = shared_product(context[:, 0], of_context, shared_product(hidden, of_hidden))
             fed = torch.tanh(joined if bias is None else joined + bias)
             fed = fed * kept[time] if self.dropout.training else fed
             features.append(fed)
-            weights.append(seen)
+            weights.append(row)
         attention = (
             torch.cat([w for w in weights if w is not None], dim=1) if with_weights else None
         )
@@ -307,13 +315,16 @@ class BahdanauDecoder(nn.Module):
         state: RecurrentDecoderState,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, RecurrentDecoderState]:
         """Read target tokens, one or many; return the features that predict the next."""
         embedded = self.dropout(self.embedding(tokens))  # y_{i-1}
         hidden, context, weights, cells = (
             self._read(embedded, state)
             if self.lookup is None
-            else self._look_and_read(embedded, state, self.lookup, with_weights=with_weights)
+            else self._look_and_read(
+                embedded, state, self.lookup, with_weights=with_weights, probe=probe
+            )
         )
         features = torch.tanh(self.readout(torch.cat([embedded, hidden, context], dim=-1)))
         return Output(self.dropout(features), weights), state._replace(cells=cells)
@@ -344,19 +355,22 @@ class BahdanauDecoder(nn.Module):
         lookup: Lookup,
         *,
         with_weights: bool,
+        probe: Probe | None,
     ) -> tuple[Tensor, Tensor, Tensor | None, CellState]:
         """Attend with the state before, then read a token with the context; step by step."""
         if state.memory is None:
             raise ValueError("a decoder with attention needs a state that its `start` made")
         loop = StackLoop(self.stack, embedded, state.cells)
-        memory = state.memory.as_shared()
+        memory = _in_a_loop(state.memory, probe)
         hidden, contexts, weights = [], [], []
         for time in range(len(loop)):
             query = loop.sum if self.query_sum else loop.hidden
-            context, seen = lookup(query[:, None], memory, with_weights=with_weights)
+            context, row = lookup(
+                query[:, None], memory, with_weights=with_weights, probe=_at(probe, time)
+            )
             hidden.append(loop.step(time, context[:, 0]))
             contexts.append(context)
-            weights.append(seen)
+            weights.append(row)
         attention = (
             torch.cat([w for w in weights if w is not None], dim=1) if with_weights else None
         )
@@ -367,3 +381,13 @@ class BahdanauDecoder(nn.Module):
     ) -> RecurrentDecoderState:
         """Return the state of these rows of the batch, in this order."""
         return state.select(rows)
+
+
+def _at(probe: Probe | None, time: int) -> Probe | None:
+    """Return the probe for the query of one step."""
+    return None if probe is None else probe.at(start=time)
+
+
+def _in_a_loop(memory: Memory, probe: Probe | None) -> Memory:
+    """Return the memory for many lookups; what a probe changes is not the same in all of them."""
+    return memory.as_shared() if probe is None else memory

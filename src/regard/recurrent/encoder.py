@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from regard.attention.probe import Probe, seen
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -35,12 +36,18 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the hidden states of all positions and, as summary, the last of each layer."""
-        embedded = self.dropout(self.embedding(source))
+        probe = None if probe is None else probe.at(part="encoder")
+        embedded = self.dropout(seen(probe, "embedding", self.embedding(source)))
         memory, last = self.stack.read_packed(embedded, mask.sum(dim=1))
-        return Encoded(memory=self.dropout(memory), mask=mask, summary=self._join(last))
+        memory = seen(probe, "memory", self.dropout(memory))
+        return Encoded(memory=memory, mask=mask, summary=self._join(last))
 
     def _join(self, state: CellState) -> CellState:
         """Concatenate the last states of both directions: [layers, batch, hidden]."""
@@ -78,10 +85,17 @@ class RecurrentBackbone(nn.Module):
         return self.stack.zero_state(batch)
 
     def forward(
-        self, tokens: Int[Tensor, "batch time"], state: CellState, *, with_weights: bool = False
+        self,
+        tokens: Int[Tensor, "batch time"],
+        state: CellState,
+        *,
+        with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, CellState]:
         """Read tokens; there are no weights to return."""
-        states, after = self.stack(self.dropout(self.embedding(tokens)), state)
+        probe = None if probe is None else probe.at(part="decoder")
+        embedded = seen(probe, "embedding", self.embedding(tokens))
+        states, after = self.stack(self.dropout(embedded), state)
         features = self.dropout(states)
         if self.narrow is not None:
             features = self.narrow(features)

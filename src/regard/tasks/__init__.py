@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from regard.models.inspection import Trace
     from regard.runs.display import Display
     from regard.runs.run import TrainedRun
+    from regard.tasks.interventions import Effect
     from regard.tasks.planning import AutoChoice
 
 AUTO = "auto"
@@ -121,6 +122,8 @@ class Task:
     """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
     store: Callable[..., Sequence[str] | None] | None = None
     """(foreign model, folder): write a model of another program as a run; may return notes."""
+    intervene: Callable[..., Effect] | None = None
+    """(loaded model, input, request): return the outputs with and without interventions."""
 
 
 @dataclass(frozen=True)

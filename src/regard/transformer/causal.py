@@ -14,6 +14,7 @@ from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, Past
 from regard.attention.positions import DistanceBias
+from regard.attention.probe import Probe, seen
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import Embedded, SelfAttentionLayer
@@ -55,13 +56,14 @@ class CausalTransformer(nn.Module):
         state: CausalState,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, CausalState]:
         """Read tokens, one or many at once; return the features that predict the next ones.
 
         The attention, if it is asked for, is the mean over the heads of the last layer.
         """
         wanted = {len(self.layers) - 1} if with_weights else set()
-        features, after, weights = self._read(tokens, state, wanted=wanted)
+        features, after, weights = self._read(tokens, state, wanted=wanted, probe=probe)
         return Output(features, weights[-1].mean(dim=1) if weights else None), after
 
     def look(
@@ -77,9 +79,15 @@ class CausalTransformer(nn.Module):
         return state._replace(past=tuple(_rows_of(part, rows) for part in state.past))
 
     def _read(
-        self, tokens: Tensor, state: CausalState, *, wanted: set[int]
+        self,
+        tokens: Tensor,
+        state: CausalState,
+        *,
+        wanted: set[int],
+        probe: Probe | None = None,
     ) -> tuple[Tensor, CausalState, list[Tensor]]:
-        features = self.embedded(tokens, start=state.read)
+        probe = None if probe is None else probe.at(part="decoder")
+        features = self.embedded(tokens, start=state.read, probe=probe)
         visibility = Visibility.back(
             features, read=state.read, window=self.window, distance_bias=self.distance_bias
         )
@@ -92,11 +100,13 @@ class CausalTransformer(nn.Module):
                 past=state.past[number] if state.past else None,
                 start=state.read,
                 with_weights=number in wanted,
+                probe=None if probe is None else probe.at(layer=number),
             )
             past.append(after)
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
+        features = seen(probe, "output", features)
         return features, CausalState(tuple(past), state.read + tokens.shape[1]), found
 
 

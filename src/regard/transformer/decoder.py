@@ -4,7 +4,7 @@ All that a next step needs is in the state: the keys and values of every layer, 
 so far and for the source. Many tokens at once or one at a time give the same features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import DistanceBias
+from regard.attention.probe import Probe, seen
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer import layers as parts
@@ -48,12 +49,18 @@ def cross_attend(
     penalties: Float[Tensor, "sentences 1 1 source"] | None,
     *,
     with_weights: bool = False,
+    probe: Probe | None = None,
 ) -> Attended:
-    """Let rows attend to the memory of their sentence."""
+    """Let rows attend to the memory of their sentence; to a probe each row shows its own."""
     rows, target, _ = inputs.shape
     sentences = memory.keys.shape[0]
+    if probe is not None and rows != sentences:
+        owners = torch.arange(rows, device=inputs.device) // (rows // sentences)
+        memory = _rows_of_keys(memory, owners)
+        penalties = None if penalties is None else penalties.index_select(0, owners)
+        sentences = rows
     if rows == sentences:
-        return attention.cross(inputs, memory, penalties, with_weights=with_weights)
+        return attention.cross(inputs, memory, penalties, with_weights=with_weights, probe=probe)
     together = inputs.reshape(sentences, rows // sentences * target, -1)
     context, weights = attention.cross(together, memory, penalties, with_weights=with_weights)
     if weights is not None:
@@ -115,10 +122,12 @@ class DecoderLayer(nn.Module):
         *,
         past: LayerPast | None,
         start: int,
-        with_self: bool = False,
-        with_cross: bool = False,
+        weights_of: Collection[str] = (),
+        probe: Probe | None = None,
     ) -> LayerOutput:
-        """Read target positions that follow those in `past`."""
+        """Read positions that follow those in `past`; `weights_of` names "self" or "cross"."""
+        probe = None if probe is None else probe.at(part="decoder")
+        features = seen(probe, "features", features)
         inputs = self.self_residual.enter(features)
         self_weights = None
         after: LayerPast
@@ -126,19 +135,30 @@ class DecoderLayer(nn.Module):
             change, after = self.self_attention(inputs, past)
         else:
             (change, self_weights), after = self.self_attention(
-                inputs, visibility, past=past, start=start, with_weights=with_self
+                inputs,
+                visibility,
+                past=past,
+                start=start,
+                with_weights="self" in weights_of,
+                probe=probe,
             )
-        features = self.self_residual.leave(features, change)
+        features = self.self_residual.leave(features, change, probe=probe, name="attention")
+        features = seen(probe, "attended", features)
+        across = None if probe is None else probe.at(part="cross")
         change, cross_weights = cross_attend(
             self.cross_attention,
             self.cross_residual.enter(features),
             memory,
             penalties,
-            with_weights=with_cross,
+            with_weights="cross" in weights_of,
+            probe=across,
         )
-        features = self.cross_residual.leave(features, change)
+        features = self.cross_residual.leave(features, change, probe=across, name="attention")
+        features = seen(across, "attended", features)
         change = self.feed_forward(self.feed_forward_residual.enter(features))
-        features = self.feed_forward_residual.leave(features, change)
+        features = self.feed_forward_residual.leave(
+            features, change, probe=probe, name="feed_forward"
+        )
         return LayerOutput(features, after, self_weights, cross_weights)
 
 
@@ -191,10 +211,11 @@ class TransformerDecoder(nn.Module):
         state: TransformerDecoderState,
         *,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, TransformerDecoderState]:
         """Read target tokens, one or many at once; return the features that predict the next."""
         wanted = {self.alignment_layer} if with_weights else set()
-        features, outputs = self._read(tokens, state, with_cross=wanted)
+        features, outputs = self._read(tokens, state, with_cross=wanted, probe=probe)
         weights = outputs[self.alignment_layer].cross_weights
         attention = None if weights is None else weights.mean(dim=1)
         after = state._replace(
@@ -241,8 +262,10 @@ class TransformerDecoder(nn.Module):
         *,
         with_cross: set[int],
         with_self: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Tensor, list[LayerOutput]]:
-        features = self.embedded(tokens, start=state.read)
+        inside = None if probe is None else probe.at(part="decoder")
+        features = self.embedded(tokens, start=state.read, probe=inside)
         visibility = Visibility.back(
             features, read=state.read, window=self.window, distance_bias=self.distance_bias
         )
@@ -255,14 +278,18 @@ class TransformerDecoder(nn.Module):
                 state.penalties,
                 past=state.past[number] if state.past else None,
                 start=state.read,
-                with_self=with_self,
-                with_cross=number in with_cross,
+                weights_of=(
+                    *(("self",) if with_self else ()),
+                    *(("cross",) if number in with_cross else ()),
+                ),
+                probe=None if inside is None else inside.at(layer=number),
             )
             features = output.features
             outputs.append(output)
         if self.norm is not None:
             features = self.norm(features)
-        return (features if self.output_scale == 1 else features * self.output_scale), outputs
+        features = features if self.output_scale == 1 else features * self.output_scale
+        return seen(inside, "output", features), outputs
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]

@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention.masks import Visibility
 from regard.attention.positions import DistanceBias
+from regard.attention.probe import Probe, seen
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -37,10 +38,14 @@ class TransformerEncoder(nn.Module):
         self.distance_bias = distance_bias
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        encoded, _ = self._read(source, mask, with_weights=False)
+        encoded, _ = self._read(source, mask, with_weights=False, probe=probe)
         return encoded
 
     def look(
@@ -51,9 +56,10 @@ class TransformerEncoder(nn.Module):
         return encoded, torch.stack(weights)
 
     def _read(
-        self, source: Tensor, mask: Tensor, *, with_weights: bool
+        self, source: Tensor, mask: Tensor, *, with_weights: bool, probe: Probe | None = None
     ) -> tuple[Encoded, list[Tensor]]:
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         visibility = Visibility(
             target=source.shape[1],
             source=source.shape[1],
@@ -64,13 +70,18 @@ class TransformerEncoder(nn.Module):
             device=source.device,
         )
         found = []
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             run = recompute_layer(layer, wanted=self.recompute)
-            features, _, weights = run(features, visibility, with_weights=with_weights)
+            features, _, weights = run(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
-        return Encoded(memory=features, mask=mask), found
+        return Encoded(memory=seen(probe, "memory", features), mask=mask), found
 
 
 class ConvolutionalLayer(nn.Module):
@@ -109,13 +120,18 @@ class ConvolutionalEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+        self,
+        source: Int[Tensor, "batch source"],
+        mask: Bool[Tensor, "batch source"],
+        *,
+        probe: Probe | None = None,
     ) -> Encoded:
         """Return the features of every source position."""
-        features = self.embedded(source)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(source, probe=probe)
         for layer in self.layers:
             features = layer(features, mask)
-        return Encoded(memory=features, mask=mask)
+        return Encoded(memory=seen(probe, "memory", features), mask=mask)
 
 
 class BidirectionalTransformer(nn.Module):
@@ -147,9 +163,10 @@ class BidirectionalTransformer(nn.Module):
         *,
         mask: Bool[Tensor, "batch time"] | None = None,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[Output, None]:
         """Read whole texts; where the mask is False there is padding, which nobody sees."""
-        features, weights = self._read(tokens, mask, with_weights=with_weights)
+        features, weights = self._read(tokens, mask, with_weights=with_weights, probe=probe)
         return Output(features, weights[-1].mean(dim=1) if weights else None), None
 
     def select(self, state: None, rows: Int[Tensor, "chosen"]) -> None:
@@ -162,9 +179,15 @@ class BidirectionalTransformer(nn.Module):
         return torch.stack(self._read(tokens, None, with_weights=True)[1])
 
     def _read(
-        self, tokens: Tensor, mask: Tensor | None, *, with_weights: bool
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        *,
+        with_weights: bool,
+        probe: Probe | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
-        features = self.embedded(tokens)
+        probe = None if probe is None else probe.at(part="encoder")
+        features = self.embedded(tokens, probe=probe)
         visibility = Visibility(
             target=tokens.shape[1],
             source=tokens.shape[1],
@@ -175,10 +198,16 @@ class BidirectionalTransformer(nn.Module):
             device=tokens.device,
         )
         found = []
-        for layer in self.layers:
-            features, _, weights = layer(features, visibility, with_weights=with_weights)
+        for number, layer in enumerate(self.layers):
+            features, _, weights = layer(
+                features,
+                visibility,
+                with_weights=with_weights,
+                probe=None if probe is None else probe.at(layer=number),
+            )
             found += [] if weights is None else [weights]
-        return (features if self.norm is None else self.norm(features)), found
+        features = features if self.norm is None else self.norm(features)
+        return seen(probe, "output", features), found
 
 
 class HiddenTokenLayer(nn.Module):

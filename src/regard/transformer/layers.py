@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention, Past
 from regard.attention.positions import AddedPositions
+from regard.attention.probe import Probe, seen
 from regard.base.errors import SettingsError
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
@@ -44,10 +45,10 @@ class Embedded(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, tokens: Int[Tensor, "batch time"], *, start: int = 0
+        self, tokens: Int[Tensor, "batch time"], *, start: int = 0, probe: Probe | None = None
     ) -> Float[Tensor, "batch time model_dim"]:
         """Return the vectors of tokens, the first of which is at position `start`."""
-        vectors = self.embedding(tokens) * self.scale
+        vectors = seen(probe, "embedding", self.embedding(tokens)) * self.scale
         if self.positions is not None:
             vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
         if self.segments is not None:
@@ -112,9 +113,12 @@ class Residual(nn.Module):
         self,
         features: Float[Tensor, "batch time model_dim"],
         change: Float[Tensor, "batch time model_dim"],
+        *,
+        probe: Probe | None = None,
+        name: str = "",
     ) -> Float[Tensor, "batch time model_dim"]:
-        """Add the output of the sublayer to its residual."""
-        joined = self.dropout.onto(features, change)
+        """Add the output of the sublayer, which has this name, to its residual."""
+        joined = self.dropout.onto(features, change if probe is None else probe(name, change))
         return joined if self.pre_norm else self.norm(joined)
 
 
@@ -213,22 +217,29 @@ class SelfAttentionLayer(nn.Module):
         past: Past | None = None,
         start: int = 0,
         with_weights: bool = False,
+        probe: Probe | None = None,
     ) -> tuple[
         Float[Tensor, "batch target model_dim"],
         Past,
         Float[Tensor, "batch heads target source"] | None,
     ]:
         """Read positions that follow those in `past`; return features, past and weights."""
+        features = seen(probe, "features", features)
         (change, weights), after = self.attention(
             self.attention_residual.enter(features),
             visibility,
             past=past,
             start=start,
             with_weights=with_weights,
+            probe=probe,
         )
-        features = self.attention_residual.leave(features, change)
+        features = self.attention_residual.leave(features, change, probe=probe, name="attention")
+        features = seen(probe, "attended", features)
         change = self.feed_forward(self.feed_forward_residual.enter(features))
-        return self.feed_forward_residual.leave(features, change), after, weights
+        features = self.feed_forward_residual.leave(
+            features, change, probe=probe, name="feed_forward"
+        )
+        return features, after, weights
 
 
 def recompute_layers(model: nn.Module) -> None:

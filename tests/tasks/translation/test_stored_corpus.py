@@ -21,7 +21,7 @@ from regard.corpora.store import StoredSequence, StoreError
 from regard.runs.run import finish_or_start
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
-from regard.tasks.translation import tokenizers as task_tokenizers
+from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.data import Splits, Told, read_splits
 from regard.tasks.translation.settings import DataSettings, TokenizerSettings, TranslationRecipe
 
@@ -178,7 +178,7 @@ def test_a_resumed_training_from_a_store_is_one_from_memory(
         raise AssertionError("it was tokenised again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(task_tokenizers, "write_examples", no_more)
+        patch.setattr(task_examples, "write_examples", no_more)
         regard.train(resume=folder / "stored", set=["training.steps=6"], progress=False)
     with monkeypatch.context() as patch:
         patch.setattr(store, "MOST_IN_MEMORY", 1000)
@@ -193,9 +193,9 @@ def tokenised(corpus: Path, *changes: str, say: list[str] | None = None) -> Trai
     recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
     run = finish_or_start(corpus.parent / "run", recipe)
     splits = read_splits(recipe.data)
-    tokenizers = task_tokenizers.run_tokenizers(run, recipe, splits.train)
+    tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
     told = Told(say=(say if say is not None else []).append)
-    return task_tokenizers.training_examples(run, recipe, splits, tokenizers, told)
+    return task_examples.training_examples(run, recipe, splits, tokenizers, told)
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "word", "character"])
@@ -222,14 +222,14 @@ def test_subwords_of_a_large_corpus_are_learned_from_a_sample(
 ) -> None:
     pairs = read(corpus).train
 
-    def sample(**settings: Any) -> task_tokenizers.VocabularySample:
+    def sample(**settings: Any) -> task_examples.VocabularySample:
         kept = TokenizerSettings(**{"sample_lines": 1_000, **settings})
         recipe = TranslationRecipe(tokenizer=kept)  # type: ignore[call-arg]
-        return task_tokenizers.VocabularySample.of(recipe, pairs)
+        return task_examples.VocabularySample.of(recipe, pairs)
 
     assert (len(sample()), sample().share) == (260, 1.0)
     monkeypatch.setattr(
-        task_tokenizers,
+        task_examples,
         "drawn_evenly",
         lambda pairs, most, seed: drawn_evenly(pairs, min(most, 100), seed=seed),
     )
@@ -241,11 +241,11 @@ def test_subwords_of_a_large_corpus_are_learned_from_a_sample(
 def test_half_of_a_shared_sample_is_of_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(
-        task_tokenizers, "drawn_evenly", lambda pairs, most, seed: asked.append(most) or pairs
+        task_examples, "drawn_evenly", lambda pairs, most, seed: asked.append(most) or pairs
     )
     for shared in (False, True):
         recipe = TranslationRecipe(tokenizer=TokenizerSettings(shared=shared))  # type: ignore[call-arg]
-        task_tokenizers.VocabularySample.of(recipe, [])
+        task_examples.VocabularySample.of(recipe, [])
     assert asked == [500_000, 250_000]
 
 

@@ -10,8 +10,8 @@ from regard.corpora.parallel import SentencePair
 from regard.runs.run import open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
+from regard.tasks.translation.examples import learn_tokenizers, run_tokenizers, supported_size
 from regard.tasks.translation.settings import TokenizerSettings, TranslationRecipe
-from regard.tasks.translation.tokenizers import learn_tokenizers, run_tokenizers, supported_size
 
 PAIRS = [SentencePair("a small dog", "ein kleiner hund"), SentencePair("the dog", "der hund")] * 9
 

@@ -17,4 +17,7 @@ TASK = Task(
     },
     fine_tune=LazyFunction("regard.tasks.language_modelling.fine_tuning:fine_tune"),
     store=LazyFunction("regard.tasks.language_modelling.exchange:store"),
+    intervene=LazyFunction(
+        "regard.tasks.language_modelling.interventions:intervene_in_language_model"
+    ),
 )

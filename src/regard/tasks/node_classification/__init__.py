@@ -16,4 +16,5 @@ TASK = Task(
     },
     trace=LazyFunction("regard.tasks.node_classification.trace:trace_node"),
     store=LazyFunction("regard.tasks.node_classification.exchange:store"),
+    intervene=LazyFunction("regard.tasks.node_classification.interventions:intervene_in_graph"),
 )

@@ -16,4 +16,5 @@ TASK = Task(
         "word": LazyFunction("regard.tasks.text_classification.views:word_view"),
         "arcs": LazyFunction("regard.tasks.text_classification.views:arcs_view"),
     },
+    intervene=LazyFunction("regard.tasks.language_modelling.interventions:intervene_in_classifier"),
 )

@@ -21,4 +21,5 @@ TASK = Task(
     trace=LazyFunction("regard.tasks.translation.trace:trace_translator"),
     untrained=LazyFunction("regard.tasks.translation.trace:untrained"),
     store=LazyFunction("regard.tasks.translation.exchange:store"),
+    intervene=LazyFunction("regard.tasks.translation.interventions:intervene_in_translator"),
 )

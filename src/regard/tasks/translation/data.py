@@ -1,24 +1,23 @@
 """The data of a translator: sentence pairs of files or of the grammar, and tokenizers."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from statistics import fmean as mean
 from typing import Any, Union
 
+import numpy as np
+
 from regard.base.errors import DataError, SettingsError
-from regard.base.protocols import Tokenizer
-from regard.batching.batch import TrainingExamples
-from regard.batching.order import BatchOrder
 from regard.corpora import sources, store
 from regard.corpora.cleaning import Account, judged
+from regard.corpora.composition import corpus_files
 from regard.corpora.fetching import fetch_corpus
 from regard.corpora.filters import TextPair, choose_filters
 from regard.corpora.parallel import (
     SentencePair,
-    drawn_evenly,
     fingerprint_of,
     hold_out,
     iterate_pairs,
@@ -26,7 +25,6 @@ from regard.corpora.parallel import (
 from regard.corpora.sources import LeftOut
 from regard.settings.recipe import require_known, validate, with_paths
 from regard.tasks.translation import settings as schema
-from regard.training.progress import DataFacts, Fact
 
 PARTS = sources.PARTS
 BUILT_IN = "the built-in sentences"
@@ -48,6 +46,8 @@ class Splits:
     """How many lines could not be used, and why."""
     digest: str = ""
     """The fingerprint, where it is known already."""
+    corpora: tuple[int, ...] = ()
+    """How many of the training pairs come from each corpus of a mixture, in this order."""
 
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
@@ -69,10 +69,12 @@ def read_splits(settings: schema.DataSettings, told: Told | None = None) -> Spli
         return grammar_splits(settings.grammar)
     settings = located(settings)
     left_out = LeftOut(refuse=not settings.skip_bad)
-    stream = _pairs(settings, "train", left_out)
+    counts: Counter[int] = Counter()
+    stream = _pairs(settings, "train", left_out, counts)
     parts = {"train": list(islice(stream, store.MOST_IN_MEMORY + 1))}
     if len(parts["train"]) > store.MOST_IN_MEMORY:
-        return _stored_splits(settings, chain(parts["train"], stream), left_out, told or Told())
+        every = chain(parts["train"], stream)
+        return _stored_splits(settings, every, left_out, counts, told or Told())
     for part in PARTS[1:]:
         if getattr(settings, part):
             parts[part] = list(_pairs(settings, part, left_out))
@@ -80,11 +82,25 @@ def read_splits(settings: schema.DataSettings, told: Told | None = None) -> Spli
     parts["train"] = list(_kept(settings, read, account, learned_from=read))
     note = str(account) if account.read else ""
     splits = _split(parts, settings, left_out, origin=settings.train[0])
+    if settings.mixes:
+        kept = set(map(id, splits.train))
+        held = [row for row, pair in enumerate(read) if id(pair) not in kept]
+        splits = replace(splits, corpora=sizes_without(list(counts.values()), held))
     return replace(splits, notes=(note, *splits.notes)) if note else splits
 
 
+def sizes_without(sizes: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """Return how many rows corpora have that stand one after the other, without some rows."""
+    gone = np.searchsorted(np.sort(np.asarray(rows, np.int64)), np.cumsum([0, *sizes]))
+    return tuple((np.array(sizes) - np.diff(gone)).tolist())
+
+
 def _stored_splits(
-    settings: schema.DataSettings, pairs: Iterator[SentencePair], left_out: LeftOut, told: Told
+    settings: schema.DataSettings,
+    pairs: Iterator[SentencePair],
+    left_out: LeftOut,
+    counts: Mapping[int, int],
+    told: Told,
 ) -> Splits:
     """Return a corpus that is too large for memory: from its store, which is built if need be."""
     from regard.corpora import pair_store  # of no use for all smaller ones
@@ -94,7 +110,7 @@ def _stored_splits(
     sizes = {"valid": settings.hold_out, "test": settings.hold_out_test}
     reading = pair_store.CorpusReading(
         settings=named.model_dump(mode="json"),
-        files=[file for part in given for file in getattr(named, part)],
+        files=[str(file) for part in given for one in _corpora(named, part) for file in one],
         hold_out={part: size for part, size in sizes.items() if size and part not in given},
         seed=settings.seed,
     )
@@ -108,17 +124,20 @@ def _stored_splits(
             notes = [str(account)] if account.read else []
             if held:
                 notes.append(sources.held_out_note(total, "pairs", held, seed=settings.seed))
-            return {"notes": [*notes, *left_out.lines()], "left_out": left_out.to_dict()}
+            found = {"notes": [*notes, *left_out.lines()], "left_out": left_out.to_dict()}
+            return found | {"corpora": list(counts.values()) if settings.mixes else []}
 
         others = {part: _pairs(settings, part, left_out) for part in given if part != "train"}
         corpus = pair_store.build_corpus(reading, pairs, others, facts=facts, watch=told.watch)
+    made_of = corpus.made_of
     return Splits(
         corpus.train,
         corpus.valid,
         corpus.test,
-        tuple(corpus.made_of["notes"]),
-        LeftOut.from_dict(corpus.made_of["left_out"]),
-        corpus.made_of["fingerprint"],
+        tuple(made_of["notes"]),
+        LeftOut.from_dict(made_of["left_out"]),
+        made_of["fingerprint"],
+        sizes_without(made_of["corpora"], list(chain.from_iterable(made_of["rows"].values()))),
     )
 
 
@@ -152,7 +171,10 @@ def located(settings: schema.DataSettings) -> schema.DataSettings:
     if settings.fetch is not None and not Path(settings.train[0]).is_file():
         fetch_corpus(settings.fetch, out=settings.train[0], pair=settings.pair)
     named = {part: getattr(settings, part) for part in PARTS}
-    return settings.model_copy(update=sources.locate(named, records="pairs", pair=settings.pair))
+    if settings.mixes:  # whose folders are corpora
+        named["train"] = ()
+    found = sources.locate(named, records="pairs", pair=settings.pair)
+    return settings.model_copy(update={**found, "train": found["train"] or settings.train})
 
 
 def _split(
@@ -284,68 +306,29 @@ def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePai
     )
 
 
-def _pairs(settings: schema.DataSettings, part: str, left_out: LeftOut) -> Iterator[SentencePair]:
-    """Yield the pairs in the files of a part."""
-    return iterate_pairs(
-        [Path(file) for file in getattr(settings, part)],
-        columns=settings.columns,
-        pair=settings.pair,
-        max_words=settings.max_words,
-        left_out=left_out,
-    )
+def _pairs(
+    settings: schema.DataSettings,
+    part: str,
+    left_out: LeftOut,
+    counts: Counter[int] | None = None,
+) -> Iterator[SentencePair]:
+    """Yield the pairs in the files of a part; count those of each corpus."""
+    for number, files in enumerate(_corpora(settings, part)):
+        for pair in iterate_pairs(
+            files,
+            columns=settings.columns,
+            pair=settings.pair,
+            max_words=settings.max_words,
+            left_out=left_out,
+        ):
+            if counts is not None:
+                counts[number] += 1
+            yield pair
 
 
-def data_facts(
-    recipe: schema.TranslationRecipe,
-    splits: Splits,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    train: TrainingExamples,
-    order: BatchOrder,
-) -> DataFacts:
-    """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
-    sizes = {part: len(getattr(splits, part)) for part in PARTS}
-    seen = drawn_evenly(splits.train, store.MOST_IN_MEMORY, seed=0)
-    sides = [pair.source for pair in seen], [pair.target for pair in seen]
-    words = [mean(len(text.split()) for text in side) for side in sides]
-    tokens = [float(side) - 1 for side in train.lengths.mean(axis=0)]
-    lengths = {"source_words": words[0], "target_words": words[1]}
-    lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
-    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
-    facts = [
-        Fact("pairs", sizes, shown),
-        Fact(
-            "lengths",
-            {name: round(value, 2) for name, value in lengths.items()},
-            f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
-            f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
-        ),
-        *_left_out(splits, train.left_out.tolist(), recipe.batches.max_length),
-        _vocabulary(recipe.tokenizer, tokenizers),
-    ]
-    return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
-
-
-def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fact]:
-    """Return how many pairs could not be used or are too long to train on, with an example."""
-    found = [
-        {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
-        for reason, count in splits.left_out.counts.most_common()
-    ]
-    if too_long:
-        example = splits.train[too_long[0]].source
-        why = f"more than {longest} tokens (batches.max_length)"
-        found.append({"pairs": len(too_long), "reason": why, "example": f"{example[:40]!r} ..."})
-    shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
-    return [Fact("left_out", found, shown)] if found else []
-
-
-def _vocabulary(
-    settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> Fact:
-    names = {"word": "words", "character": "characters"}
-    kind, sizes = names.get(settings.kind, "subwords"), [tokenizer.size for tokenizer in tokenizers]
-    shown = f"{sizes[0]:,} {kind} for both sides"
-    if not settings.shared:
-        shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"
-    value = {"kind": settings.kind, "source": sizes[0], "target": sizes[1]}
-    return Fact("vocabulary", value | {"shared": settings.shared}, shown)
+def _corpora(settings: schema.DataSettings, part: str) -> list[list[Path]]:
+    """Return the files of each corpus that a part consists of."""
+    names = getattr(settings, part)
+    if part == "train" and settings.mixes:
+        return [corpus_files(name, settings.pair) for name in names]
+    return [[Path(file) for file in names]]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 import torch
 
+from regard.attention.probe import Change
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
@@ -87,6 +88,19 @@ class LoadedTranslator:
         model = self.recipe.model
         return isinstance(model, TransformerSettings) or model.attention != "none"
 
+    def with_interventions(self, changes: Sequence[Change]) -> "LoadedTranslator":
+        """Return this translator with interventions; torch decodes, step by step."""
+        from regard.models.interventions import IntervenedTranslator
+
+        if self.recipe.own_model:
+            raise SettingsError("Interventions need a network of a recipe, not one of your own.")
+        return LoadedTranslator(
+            model=IntervenedTranslator(self.model, changes),
+            source_tokenizer=self.source_tokenizer,
+            target_tokenizer=self.target_tokenizer,
+            recipe=self.recipe,
+        )
+
     @overload
     def translate(self, text: str, **options: Any) -> outcomes.Translation: ...
 
@@ -110,6 +124,7 @@ class LoadedTranslator:
         attention: bool = True,
         scores: bool = True,
         constraints: TextConstraints | Sequence[TextConstraints] | None = None,
+        interventions: Sequence[Change] = (),
         **changes: Any,
     ) -> Iterator[tuple[int, outcomes.Translation]]:
         """Translate sentences, longest first, and yield each with its index.
@@ -117,8 +132,18 @@ class LoadedTranslator:
         A sentence's translation never depends on the others. Constraints are for all sentences, or
         a list with one for each. All settings of decoding can be changed by their names, as
         `beam=1`; what is None stays as the recipe has it. Without scores, which then may be NaN,
-        a greedy search takes less time.
+        a greedy search takes less time. Interventions (`regard.models.interventions`) are for all.
         """
+        if interventions:
+            yield from self.with_interventions(interventions).stream(
+                texts,
+                n_best=n_best,
+                attention=attention,
+                scores=scores,
+                constraints=constraints,
+                **changes,
+            )
+            return
         settings = self.decoding(n_best=n_best, **changes)
         asked = _for_each(texts, constraints)
         encoded = [self._encode(text, index) for index, text in enumerate(texts)]

@@ -86,6 +86,18 @@ class DataSettings(Settings):
     columns: Names = Field(
         (), description="columns of source and target in a table, by name, or by number from 1"
     )
+    weights: tuple[float, ...] = Field(
+        (),
+        description="mix the corpora that train names, each seen so many times as often as the "
+        "others; a corpus is a file with both languages, a folder, or two line files with a comma "
+        "between them",
+    )
+    temperature: float = Field(
+        1.0,
+        gt=0,
+        description="mix the corpora that train names, each in the share n^(1/temperature) of its "
+        "n pairs, times its weight",
+    )
     fetch: str | None = Field(
         None,
         description='corpus to fetch into the folder that train names, as "multi30k" or '
@@ -137,6 +149,27 @@ class DataSettings(Settings):
     def _one_origin(self) -> DataSettings:
         if self.built_in and (self.train or self.from_memory):
             raise ValueError("built_in and train exclude each other; choose one")
+        return self
+
+    @property
+    def mixes(self) -> bool:
+        """Whether train names corpora to mix, and not the files of one."""
+        return bool(self.weights) or self.temperature != 1
+
+    @model_validator(mode="after")
+    def _one_weight_each(self) -> DataSettings:
+        if self.weights and len(self.weights) != len(self.train):
+            raise ValueError(
+                f"there are {len(self.train)} corpora in train and {len(self.weights)} weights; "
+                "give one for each"
+            )
+        if any(weight <= 0 for weight in self.weights):
+            raise ValueError("weights must be above 0")
+        if self.mixes and self.filter is not None:
+            raise ValueError(
+                "filter and a mixture exclude each other; clean the corpora with `regard corpus "
+                "filter` first"
+            )
         return self
 
 

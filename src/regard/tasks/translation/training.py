@@ -1,6 +1,6 @@
 """Training a translator: data, tokenizers, model, loop and final test, in the order they happen."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
-from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
-from regard.batching.batch import Batch, Example, TrainingExamples, encode_pairs
-from regard.batching.order import BatchOrder, BatchPosition, iterate
+from regard.batching.batch import Batch, encode_pairs
 from regard.compute.device import computing_in
 from regard.compute.processes import processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
@@ -27,6 +25,7 @@ from regard.runs.display import Display, SilentDisplay
 from regard.runs.report import keep_examples
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
+from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
 from regard.tasks.translation.fine_tuning import General, TuningData, mix_in, read_data
 from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
@@ -34,7 +33,6 @@ from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fr
 from regard.tasks.translation.objective import optimizer_of, training_loss, validate
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
-from regard.tasks.translation.tokenizers import run_tokenizers, training_examples
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
 from regard.training.loop import Objective, Optimisation, fit
@@ -64,8 +62,8 @@ def train_translator(
     """
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
-    tokenizers = run_tokenizers(run, recipe, splits.train)
-    train = training_examples(run, recipe, splits, tokenizers)
+    tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
+    train = task_examples.training_examples(run, recipe, splits, tokenizers)
     if not len(train.lengths):
         raise SettingsError(
             f"No training pair is within batches.max_length ({recipe.batches.max_length} tokens); "
@@ -74,7 +72,7 @@ def train_translator(
     valid = encode_pairs(splits.valid, *tokenizers, max_length=None)
     translator = _fresh_translator(recipe, run, *tokenizers, model=model)
     network = translator.model
-    order = _order(recipe, train)
+    order = task_examples.order_of(recipe, splits, train)
     completion = Completion()
     validation = partial(
         validate,
@@ -85,12 +83,10 @@ def train_translator(
     )
     objective = Objective(
         loss_sum=_loss(network, settings),
-        batches_from=_batches(
-            recipe, order, train.examples, _resegmenter(recipe, translator, train), completion
-        ),
+        batches_from=task_examples.batches_from(recipe, order, train, tokenizers, completion),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
-        read=partial(task_data.data_facts, recipe, splits, tokenizers, train, order),
+        read=partial(task_examples.data_facts, recipe, splits, tokenizers, train, order),
     )
     optimisation = _optimisation(recipe, network, completion)
     digest = splits.fingerprint() + (general.fingerprint() if general else "")
@@ -214,55 +210,6 @@ def _processes(recipe: TranslationRecipe, model: Translator[Any]) -> int:
     )
 
 
-def _order(recipe: TranslationRecipe, train: TrainingExamples) -> BatchOrder:
-    return BatchOrder(
-        train.lengths,
-        token_budget=recipe.batches.tokens,
-        seed=recipe.training.seed,
-        short_first=recipe.batches.short_first,
-    )
-
-
-def _batches(
-    recipe: TranslationRecipe,
-    order: BatchOrder,
-    examples: Sequence[Example],
-    redraw: Resegmenter | None,
-    completion: Completion,
-) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
-    return lambda epoch, batch: iterate(
-        order,
-        examples,
-        BatchPosition(epoch=epoch, batch=batch),
-        redraw=redraw,
-        redraws=lambda: completion.share < recipe.training.sampling_share,
-    )
-
-
-def _resegmenter(
-    recipe: TranslationRecipe,
-    translator: LoadedTranslator,
-    train: TrainingExamples,
-) -> Resegmenter | None:
-    """Return what changes the training pairs or cuts them anew, if that is asked for."""
-    source, target = translator.source_tokenizer, translator.target_tokenizer
-    samples, shares = recipe.training.subword_sampling, recipe.augmentation.shares()
-    if not samples and not shares:
-        return None
-    if samples and not all(isinstance(one, SamplingEncoder) for one in (source, target)):
-        raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
-    return Resegmenter(
-        train.pairs,
-        train.examples,
-        source=source,
-        target=target,
-        alpha=samples,
-        seed=recipe.training.seed,
-        max_length=recipe.batches.max_length,
-        perturb=Perturber(train.pairs, shares, seed=recipe.training.seed) if shares else None,
-    )
-
-
 def prepare_for_inference(
     trained: TrainedTranslator,
     splits: task_data.Splits,
@@ -340,11 +287,11 @@ def _trained(
 ) -> TrainedTranslator:
     """Train, test and report."""
     with display.waiting("Learning the tokenizers ..."):
-        tokenizers = run_tokenizers(run, recipe, splits.train)
+        tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
     if isinstance(splits.train, StoredSequence):
         with display.translating("Tokenising") as watcher:
             told = task_data.Told(watcher.moved, display.note)
-            training_examples(run, recipe, splits, tokenizers, told)
+            task_examples.training_examples(run, recipe, splits, tokenizers, told)
     part = "test" if splits.test else "validation"
     pairs = splits.test or splits.valid[:TESTED_VALIDATION]
     with display.training(run_folders.limits_of(recipe.training), title=title) as observer:

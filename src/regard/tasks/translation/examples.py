@@ -1,4 +1,4 @@
-"""The tokenizers of a translator: learned from its training pairs, or taken over from a run."""
+"""From pairs to batches: tokenizers, pairs as tokens, their order, and what a plan says of them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from functools import partial
 from itertools import chain
 from math import isqrt
 from pathlib import Path
+from statistics import fmean as mean
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
-from regard.batching.augmentation import Perturber
-from regard.batching.batch import TrainingExamples, training_examples_of
+from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
+from regard.batching.batch import Batch, TrainingExamples, training_examples_of
+from regard.batching.order import BatchOrder, BatchPosition, MixedRows, iterate
 from regard.batching.tokenising import open_examples, stored_examples, write_examples
+from regard.corpora.composition import quotas_of
 from regard.corpora.parallel import SentencePair, drawn_evenly
-from regard.corpora.store import StoredSequence
+from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.runs.run import Run
 from regard.tasks.translation import settings as schema
-from regard.tasks.translation.data import Splits, Told
+from regard.tasks.translation.data import PARTS, Splits, Told, sizes_without
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
+from regard.training.progress import Completion, DataFacts, Fact
 
 LEAST, MOST = 1_000, 32_000
 
@@ -174,3 +178,139 @@ def training_examples(
 
 def _files_of_tokenizers(run: Run) -> Iterator[Path]:
     return (path for side in ("source", "target") for path in run.folder.glob(f"{side}.*"))
+
+
+def order_of(
+    recipe: schema.TranslationRecipe, splits: Splits, train: TrainingExamples
+) -> BatchOrder:
+    """Return the order of training, in which several corpora may be mixed."""
+    return BatchOrder(
+        train.lengths,
+        token_budget=recipe.batches.tokens,
+        seed=recipe.training.seed,
+        short_first=recipe.batches.short_first,
+        mixture=_mixture(recipe, splits, train),
+    )
+
+
+def batches_from(
+    recipe: schema.TranslationRecipe,
+    order: BatchOrder,
+    train: TrainingExamples,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    completion: Completion,
+) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
+    """Return what yields the batches from any position on, changed as the settings ask for."""
+    redraw = _resegmenter(recipe, tokenizers, train)
+    return lambda epoch, batch: iterate(
+        order,
+        train.examples,
+        BatchPosition(epoch=epoch, batch=batch),
+        redraw=redraw,
+        redraws=lambda: completion.share < recipe.training.sampling_share,
+    )
+
+
+def _resegmenter(
+    recipe: schema.TranslationRecipe,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    train: TrainingExamples,
+) -> Resegmenter | None:
+    """Return what changes the training pairs or cuts them anew, if that is asked for."""
+    source, target = tokenizers
+    samples, shares = recipe.training.subword_sampling, recipe.augmentation.shares()
+    if not samples and not shares:
+        return None
+    if samples and not all(isinstance(one, SamplingEncoder) for one in (source, target)):
+        raise SettingsError('training.subword_sampling needs tokenizer.kind = "sentencepiece".')
+    return Resegmenter(
+        train.pairs,
+        train.examples,
+        source=source,
+        target=target,
+        alpha=samples,
+        seed=recipe.training.seed,
+        max_length=recipe.batches.max_length,
+        perturb=Perturber(train.pairs, shares, seed=recipe.training.seed) if shares else None,
+    )
+
+
+def _mixture(
+    recipe: schema.TranslationRecipe, splits: Splits, train: TrainingExamples
+) -> MixedRows | None:
+    """Return how many examples of each corpus form an epoch; None if there is one corpus."""
+    if not splits.corpora:
+        return None
+    sizes = sizes_without(splits.corpora, train.left_out.tolist())
+    if not all(sizes):
+        empty = recipe.data.train[sizes.index(0)]
+        raise SettingsError(f"data.train: {empty} has no pair to train on; leave it out.")
+    taken = quotas_of(sizes, recipe.data.weights, recipe.data.temperature, None)
+    return MixedRows(sizes, tuple(taken), recipe.training.seed)
+
+
+def data_facts(
+    recipe: schema.TranslationRecipe,
+    splits: Splits,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    train: TrainingExamples,
+    order: BatchOrder,
+) -> DataFacts:
+    """Return what a plan says of the pairs, of those that were left out, and of the vocabulary."""
+    sizes = {part: len(getattr(splits, part)) for part in PARTS}
+    seen = drawn_evenly(splits.train, MOST_IN_MEMORY, seed=0)
+    sides = [pair.source for pair in seen], [pair.target for pair in seen]
+    words = [mean(len(text.split()) for text in side) for side in sides]
+    tokens = [float(side) - 1 for side in train.lengths.mean(axis=0)]
+    lengths = {"source_words": words[0], "target_words": words[1]}
+    lengths |= {"source_tokens": tokens[0], "target_tokens": tokens[1]}
+    shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
+    facts = [
+        Fact("pairs", sizes, shown),
+        Fact(
+            "lengths",
+            {name: round(value, 2) for name, value in lengths.items()},
+            f"on average {words[0]:.1f} words of source and {words[1]:.1f} of target "
+            f"({tokens[0]:.1f} and {tokens[1]:.1f} tokens)",
+        ),
+        *_mixed(recipe, order.mixture),
+        *_left_out(splits, train.left_out.tolist(), recipe.batches.max_length),
+        _vocabulary(recipe.tokenizer, tokenizers),
+    ]
+    return DataFacts(facts=tuple(facts), batches=len(order.epoch(0)))
+
+
+def _mixed(recipe: schema.TranslationRecipe, mixture: MixedRows | None) -> list[Fact]:
+    """Return the share of each corpus in an epoch."""
+    if mixture is None:
+        return []
+    total = sum(mixture.taken)
+    shares = dict(zip(recipe.data.train, (one / total for one in mixture.taken), strict=True))
+    shown = ", ".join(f"{share:.1%} {name}" for name, share in shares.items())
+    return [Fact("mixture", shares, f"{total:,} pairs an epoch: {shown}")]
+
+
+def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fact]:
+    """Return how many pairs could not be used or are too long to train on, with an example."""
+    found = [
+        {"pairs": count, "reason": reason, "example": splits.left_out.examples[reason][0]}
+        for reason, count in splits.left_out.counts.most_common()
+    ]
+    if too_long:
+        example = splits.train[too_long[0]].source
+        why = f"more than {longest} tokens (batches.max_length)"
+        found.append({"pairs": len(too_long), "reason": why, "example": f"{example[:40]!r} ..."})
+    shown = "; ".join(f"{one['pairs']:,}: {one['reason']}, as {one['example']}" for one in found)
+    return [Fact("left_out", found, shown)] if found else []
+
+
+def _vocabulary(
+    settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> Fact:
+    names = {"word": "words", "character": "characters"}
+    kind, sizes = names.get(settings.kind, "subwords"), [tokenizer.size for tokenizer in tokenizers]
+    shown = f"{sizes[0]:,} {kind} for both sides"
+    if not settings.shared:
+        shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"
+    value = {"kind": settings.kind, "source": sizes[0], "target": sizes[1]}
+    return Fact("vocabulary", value | {"shared": settings.shared}, shown)
