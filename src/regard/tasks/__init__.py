@@ -117,7 +117,7 @@ class Task:
     auto: Callable[..., AutoChoice] | None = None
     """(recipe, data, *, minutes): choose the settings that the recipe leaves open."""
     fine_tune: Callable[..., AutoChoice] | None = None
-    """(folder, recipe or None, data, *, change): choose how to go on from a run with this data."""
+    """(folder, recipe or None, data, *, change): choose how to go on from a run."""
     takes_model: bool = False
     """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
     store: Callable[..., Sequence[str] | None] | None = None
@@ -312,10 +312,10 @@ def _chosen(
 
 
 def _missing(what: str) -> SettingsError:
-    return SettingsError(
-        f"A training needs {what}. To go on with a run: regard train --resume DIR. To fine-tune "
-        "one: regard train --from DIR --data FILE --out NEW."
+    others = (
+        "go on with a run: regard train --resume DIR. To fine-tune one: regard train --from DIR"
     )
+    return SettingsError(f"A training needs {what}. To {others} --data FILE --out NEW.")
 
 
 def recipe_with(
@@ -335,11 +335,7 @@ def recipe_with(
 
 
 def _folder_to_resume(
-    recipe: str | Path | Recipe | None,
-    out: str | Path | None,
-    resume: bool | str | Path,
-    *,
-    start: str | Path | None,
+    recipe: Any, out: str | Path | None, resume: bool | str | Path, *, start: str | Path | None
 ) -> Path | None:
     """Return the run whose own recipe is gone on with; None if a recipe is given."""
     if start is not None and resume:
@@ -373,9 +369,7 @@ def require_buildable(recipe: Recipe) -> None:
         require_memory(task_of(recipe.task).build(recipe))
 
 
-def _given_model(
-    name: str, task: Task, model: Callable[..., nn.Module] | None
-) -> dict[str, Callable[..., nn.Module]]:
+def _given_model(name: str, task: Task, model: Callable[..., nn.Module] | None) -> dict[str, Any]:
     """Return a user's model as an argument, or refuse it where the task takes none."""
     if model is None:
         return {}
