@@ -11,8 +11,8 @@ BLEU 100 there before, and every word that it puts in another way afterwards cou
 one that is as good. So a loss is an upper bound of what is forgotten.
 
 Trained by `regard.train(start_from=...)` with nothing but the data: on the domain alone, and with
-general pairs mixed in; then with adapters. Rates were chosen on the validation part. FLORES, which
-no training has seen, is a second general test. Adds its figures to results/exchange.json. What was
+general pairs mixed in. The default rate was chosen by validation losses alone. FLORES, which no
+training has seen, is a second general test. Adds its figures to results/exchange.json. What was
 stopped goes on; everything is kept in FOLDER.
 """
 
@@ -109,7 +109,7 @@ def write_pairs(folder: Path, student: Any) -> dict[str, Path]:
     return files
 
 
-def tuned(out: Path, start: Path, files: dict[str, Path], *, mix: bool, rank: int = 0) -> Any:
+def tuned(out: Path, start: Path, files: dict[str, Path], *, mix: bool) -> Any:
     """Fine-tune the student, or go on where that was stopped; return the finished run."""
     if (out / "test.json").exists():
         return regard.load(out)
@@ -119,7 +119,7 @@ def tuned(out: Path, start: Path, files: dict[str, Path], *, mix: bool, rank: in
     data["general_test"] = str(files["general-test"])
     if mix:
         data["mix"] = str(files["general"])
-    changes = {"training.adapter_rank": rank, "training.processes": 1}
+    changes = {"training.processes": 1}
     return regard.train(start_from=start, data=data, out=out, set=changes).model
 
 
@@ -138,19 +138,14 @@ def flores(model: Any) -> dict[str, float]:
 
 
 def measure(folder: Path) -> None:
-    """Make the data, fine-tune three times, and record what was gained and lost."""
+    """Make the data, fine-tune twice, and record what was gained and lost."""
     start = folder / "en-pt"
     if not start.exists():
         regard.import_model(STUDENT, out=start, weights="enpt.float32.npz")
     files = write_pairs(folder, regard.load(start))
-    cases: dict[str, dict[str, Any]] = {
-        "domain": {"mix": False},
-        "mixed": {"mix": True},
-        "adapters": {"mix": False, "rank": 8},
-    }
     details: dict[str, Any] = {}
-    for name, options in cases.items():
-        model = tuned(folder / name, start, files, **options)
+    for name, mix in (("domain", False), ("mixed", True)):
+        model = tuned(folder / name, start, files, mix=mix)
         history = read_metrics(folder / name / "metrics.jsonl")
         tests = json.loads((folder / name / "test.json").read_text("utf-8"))["fine_tuning"]["tests"]
         details[name] = {

@@ -16,10 +16,12 @@ from tests.conftest import TOY_WORDS
 import regard
 from regard.base.errors import Interrupted, RegardError, RunError, SettingsError
 from regard.batching.order import BatchOrder, BatchPosition
+from regard.cli.compare import general_table
 from regard.runs.display import SilentDisplay
 from regard.runs.run import Run
+from regard.studies.common_test import family_tests
 from regard.tasks.translation.fine_tuning import alternating, general_rows
-from regard.tasks.translation.forgetting import FILE, GENERAL, general_pairs
+from regard.tasks.translation.forgetting import FILE, GENERAL, kept_tests
 from regard.tasks.translation.model import load
 from regard.tasks.translation.settings import TranslationRecipe
 
@@ -118,7 +120,10 @@ def test_both_tests_are_kept_shown_and_reported(mixed: Any, toy_run: Path) -> No
     page = trained.report.read_text("utf-8")
     assert "Before and after fine-tuning" in page
     assert "held out of data.mix" in page
-    assert [pair.source for pair in general_pairs(folder)]
+    assert {name: len(kept) for name, kept in kept_tests(folder).items()} == {
+        "in domain": inside["sentences"],
+        "general": 4,
+    }
 
 
 def test_the_first_run_is_not_needed_any_more(
@@ -311,8 +316,8 @@ def test_more_mistakes(toy_run: Path, domain: Path, general: Path, tmp_path: Pat
 def test_a_damaged_record_is_said(mixed: Any, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"tests": {"general": {"rows": [[1]]}}}', encoding="utf-8")
     with pytest.raises(RunError, match="is not what a fine-tuning has recorded"):
-        general_pairs(tmp_path)
-    assert general_pairs(tmp_path / "none") == []
+        kept_tests(tmp_path)
+    assert kept_tests(tmp_path / "none") == {}
 
 
 def test_without_general_pairs_it_is_said(domain: Path, tmp_path: Path, toy_run: Path) -> None:
@@ -326,3 +331,21 @@ def test_without_general_pairs_it_is_said(domain: Path, tmp_path: Path, toy_run:
     )
     assert any("so what is forgotten cannot be seen" in line for line in display.lines)
     assert "general: no test, so what was forgotten is not known" in "\n".join(trained.lines())
+
+
+def test_the_first_run_and_the_tuned_one_are_compared_on_both_tests(
+    mixed: Any, toy_run: Path, tmp_path: Path
+) -> None:
+    trained, _ = mixed
+    found = regard.compare([toy_run, trained.run.folder], out=tmp_path, progress=False)
+    tuned = json.loads((trained.run.folder / "test.json").read_text("utf-8"))["fine_tuning"]
+    rows = found.rows()
+    for row, when in zip(rows, ("before", "after"), strict=True):
+        assert row["bleu"] == pytest.approx(tuned["tests"][0][when]["bleu"])
+        assert row["general_bleu"] == pytest.approx(tuned["tests"][1][when]["bleu"])
+    assert found.to_dict()["general_sentences"] == 4
+    assert "on which forgetting is seen" in (tmp_path / "comparison.html").read_text("utf-8")
+    table = general_table(found)
+    assert table.row_count == 2
+    other = {"general": kept_tests(trained.run.folder)["general"]}
+    assert other != family_tests({"a": toy_run}, {"a": load(toy_run).recipe}) == {}

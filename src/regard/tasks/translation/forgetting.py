@@ -272,13 +272,14 @@ def forgetting(trained: TrainedTranslator, evaluation: Evaluation) -> Forgetting
     return found
 
 
-def general_pairs(folder: Path) -> list[SentencePair]:
-    """Return the general pairs that a fine-tuned run was tested on; none if there were none."""
+def kept_tests(folder: Path) -> dict[str, list[SentencePair]]:
+    """Return the tests that a fine-tuned run has kept, by name; none of any other run."""
     path = folder / FILE
-    if not path.exists():
-        return []
-    test = _record(path)["tests"].get(GENERAL, {"rows": []})
-    return [SentencePair(source, target) for source, target, _ in test["rows"]]
+    tests = _record(path)["tests"] if path.exists() else {}
+    return {
+        name: [SentencePair(source, target) for source, target, _ in test["rows"]]
+        for name, test in tests.items()
+    }
 
 
 def _record(path: Path) -> dict[str, Any]:
