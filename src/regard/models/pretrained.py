@@ -12,7 +12,7 @@ from regard.attention.lookup import Lookup
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
 from regard.base.shapes import Float, Tensor
-from regard.transformer.layers import FeedForward, RecurrentUnit
+from regard.transformer.layers import Embedded, FeedForward, RecurrentUnit
 
 
 @torch.no_grad()
@@ -68,7 +68,7 @@ def parts_of(model: nn.Module) -> dict[str, list[str]]:
 def _names_of(path: str, module: nn.Module) -> Iterator[str]:
     if path and "." not in path:
         yield path
-    if isinstance(module, nn.Embedding):
+    if isinstance(module, nn.Embedding | Embedded):  # with learned positions
         yield "embedding"
     if isinstance(module, MultiHeadAttention):
         yield "attention"
