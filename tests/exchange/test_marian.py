@@ -208,6 +208,23 @@ def test_lying_headers(tmp_path: Path, change: Any, message: str) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_damaged_binary_file_is_named_not_just_unknown(tmp_path: Path) -> None:
+    path = binary_folder(tmp_path / "model")
+    edit(path, lambda c: c[:300])
+    with pytest.raises(RunError, match=r"model\.bin is cut short or damaged: at byte"):
+        regard.import_model(tmp_path / "model", out=tmp_path / "run")
+    (tmp_path / "model" / "lex.bin").write_bytes(struct.pack("<Q", 0xF11A48D5013417F5) * 20)
+    with pytest.raises(RunError, match=r"model\.bin is cut short"):  # a shortlist is no model
+        read_foreign(tmp_path / "model")
+
+
+def test_plain_integers_are_no_weights(tmp_path: Path) -> None:
+    path = binary_folder(tmp_path / "model")
+    with pytest.raises(RunError, match="of the type int8, which are no weights"):
+        edit(path, lambda c: c.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x101)))
+        read_foreign(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -217,6 +234,10 @@ def test_lying_headers(tmp_path: Path, change: Any, message: str) -> None:
         ),
         ({"enc-depth": 0}, "enc-depth is 0 instead of a positive number"),
         ({"dec-cell": "gru"}, "dec-cell = 'gru'"),
+        (
+            {"transformer-decoder-dim-ffn": 32, "transformer-no-bias": True},
+            r"transformer-no-bias = True .*; transformer-decoder-dim-ffn = 32, .* \(must be equal",
+        ),
         ({"transformer-postprocess": "n"}, "transformer-preprocess, -postprocess"),
         ({"tied-embeddings-all": False, "tied-embeddings-src": True}, "tied-embeddings-src"),
         ({"transformer-heads": 3}, "divisible by heads"),

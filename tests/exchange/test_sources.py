@@ -131,3 +131,11 @@ def test_all_problems_of_a_configuration_in_one_message() -> None:
         "act = 'mish' (known: 'relu'); a = 1, b = 2 (must be equal); "
         "old = True (only False is supported)."
     )
+
+
+@pytest.mark.parametrize("kind", ["sparse", "meta"])
+def test_tensors_that_are_no_plain_tables(tmp_path: Path, kind: str) -> None:
+    odd = {"sparse": torch.eye(2).to_sparse(), "meta": torch.ones(2, device="meta")}[kind]
+    torch.save({"a": odd}, tmp_path / "model.bin")
+    with pytest.raises(RunError, match="'a' is not a plain table of numbers"):
+        read_tensors(tmp_path / "model.bin")

@@ -215,7 +215,7 @@ def compare_texts(theirs: Any, found: ForeignModel, *, count: int = 50) -> Compa
         ids = tokenizer.encode(line)[:20]
         batch = torch.tensor([ids])
         with torch.no_grad():
-            expected = theirs(input_ids=batch).logits[..., : tokenizer.size]
+            expected = theirs(input_ids=batch).logits
             logits = ours.project(ours(batch).features)
             worst = max(worst, float((logits - expected).abs().max()))
             generated = theirs.generate(
@@ -225,12 +225,11 @@ def compare_texts(theirs: Any, found: ForeignModel, *, count: int = 50) -> Compa
                 num_beams=1,
                 max_new_tokens=16,
                 pad_token_id=1,
-                suppress_tokens=list(range(tokenizer.size, theirs.config.vocab_size)),
             )[0, len(ids) :].tolist()
             step, written = ours.read(batch, ours.start(1)), []
             while len(written) < 16:
                 written.append(int(step.logits[0].argmax()))
-                if written[-1] == theirs.config.eos_token_id:
+                if written[-1] in tokenizer.ends:
                     break
                 step = ours.step(torch.tensor([written[-1]]), step.state)
         equal += written == generated

@@ -71,14 +71,22 @@ class MarianEntry(NamedTuple):
 FLOAT32, INT8, INTGEMM8 = 0x404, 0x101, 0x4101
 EMBEDDING = "Wemb"  # the only quantised matrix that is stored as it is; all others are transposed
 CONFIG_ENTRY = "special:model.yml"
+VERSION_1 = struct.pack("<Q", 1)
 
 
-def marian_names(path: Path) -> list[str]:
-    """Return the names in a binary file of Marian's; none if it is no such file."""
+def is_marian(path: Path) -> bool:
+    """Return whether a file is a model of Marian's; a damaged one is, if it begins like one.
+
+    Its shortlists are binary files too.
+    """
+    reader = ByteReader(path, most=HEADER_BYTES)
     try:
-        return [entry.name for entry in _marian_entries(ByteReader(path, most=HEADER_BYTES))]
+        if reader.numbers("Q") != (1,):
+            return False
+        names = [entry.name for entry in _marian_entries(reader)]
     except RunError:
-        return []
+        return reader.place >= len(VERSION_1)
+    return any(name.startswith("decoder_") and name.endswith("_Wq") for name in names)
 
 
 def read_marian(path: Path) -> tuple[Tensors, str]:

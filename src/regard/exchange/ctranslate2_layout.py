@@ -12,14 +12,21 @@ from typing import Any
 
 import torch
 
-from regard.attention.positions import Sinusoids
 from regard.base.budgets import parse_json
 from regard.base.errors import RunError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.shapes import Tensor
 from regard.exchange.binary import is_ctranslate2, read_ctranslate2
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format
-from regard.exchange.layout import Rule, WeightLayout, fill, rule, spread
+from regard.exchange.layout import (
+    Rule,
+    WeightLayout,
+    built,
+    fill,
+    rule,
+    sinusoid_settings,
+    spread,
+)
 from regard.exchange.operations import NEVER, SAME, Interleaved, Joined, Operation, Selected
 from regard.exchange.sources import Options, Tensors, read_config
 from regard.models.build import build_translator
@@ -185,7 +192,7 @@ def settings_of(options: Options, tensors: Mapping[str, Tensor]) -> dict[str, An
         "output_bias": "decoder/projection/bias" in tensors,
         "tie": _tie(tensors),
         "alignment_layer": int(both.get("decoder/alignment_layer", -1)),
-        **_positions(tensors, flags, width),
+        **_positions(tensors, flags),
     }
 
 
@@ -212,9 +219,7 @@ def _tie(tensors: Mapping[str, Tensor]) -> str:
     )
 
 
-def _positions(
-    tensors: Mapping[str, Tensor], flags: Mapping[str, Any], width: int
-) -> dict[str, Any]:
+def _positions(tensors: Mapping[str, Tensor], flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the kind of positions; a table of sinusoids is recognised as what it is."""
     if "encoder/layer_0/self_attention/relative_position_keys" in tensors:
         rows = len(tensors["encoder/layer_0/self_attention/relative_position_keys"])
@@ -226,17 +231,8 @@ def _positions(
         return {"sinusoids": "halves", "stretched_sinusoids": True, "sinusoid_offset": 1}
     if not bool(table.any()):
         return {"positions": "none"}
-    for form in ("interleaved", "halves"):
-        for stretched in (False, True):
-            for offset in range(4):
-                waves = Sinusoids(width, layout=form, offset=offset, stretched=stretched)
-                if torch.allclose(waves(len(table)), table.float(), atol=1e-3):
-                    return {
-                        "sinusoids": form,
-                        "stretched_sinusoids": stretched,
-                        "sinusoid_offset": offset,
-                    }
-    return {"positions": "learned", "max_length": len(table)}
+    learned = {"positions": "learned", "max_length": len(table)}
+    return sinusoid_settings(table) or learned
 
 
 def read(files: ForeignFiles) -> ForeignModel:
@@ -267,7 +263,11 @@ def read(files: ForeignFiles) -> ForeignModel:
         settings = validate(table, TransformerSettings, origin=str(files.weights))
     except SettingsError as error:
         raise RunError(str(error)) from None
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     table_of_rules, given = _rules(settings, model, tensors, source_rows, target_rows)
     leftovers = fill(model, table_of_rules, given, origin=files.weights)
     ours = isinstance(source, SentencePieceTokenizer)

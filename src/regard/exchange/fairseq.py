@@ -14,9 +14,17 @@ from safetensors import SafetensorError, safe_open
 
 from regard.base.errors import RunError, SettingsError
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format
-from regard.exchange.layout import Rule, WeightLayout, fill, rule, spread
+from regard.exchange.layout import (
+    Rule,
+    WeightLayout,
+    built,
+    fill,
+    rule,
+    sinusoid_settings,
+    spread,
+)
 from regard.exchange.operations import Constant, Joined, Selected
-from regard.exchange.sources import Options, npz_names, read_config, read_tensors
+from regard.exchange.sources import Options, Tensors, npz_names, read_config, read_tensors
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.settings.recipe import validate
@@ -27,7 +35,7 @@ from regard.text.imported import (
     Numbering,
     vocabulary_of_dictionary,
 )
-from regard.text.splitters import SentencePieceSplitter, Splitter, read_splitter
+from regard.text.splitters import ListedPieces, Splitter, read_splitter
 
 
 def attention_rules(ours: str, theirs: str) -> list[Rule]:
@@ -60,7 +68,14 @@ LEFTOVERS = {
     r"(en|de)coder\.version": "the version of the format",
     r"(en|de)coder\.embed_positions\._float_tensor": "an empty mark of the positions' type",
 }
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "swish": "swish",
+    "silu": "swish",
+}
 # Options that change the arithmetic, and the only value that is supported.
 EXPECTED = {
     "encoder_learned_pos": False,
@@ -91,6 +106,27 @@ def stack_rules(settings: TransformerSettings, *, prefix: str = "") -> list[Rule
             for stack in depths
         ]
     return spread(rules, kind=("weight", "bias"))
+
+
+POSITIONS = "model.{stack}.embed_positions.weight"
+
+
+def with_positions(settings: TransformerSettings, tensors: Tensors) -> TransformerSettings:
+    """Return the settings with the positions that a file holds in tables, if it holds any.
+
+    `transformers` reads the tables of MarianMT and Pegasus, so they need not be their usual waves.
+    """
+    names = [POSITIONS.format(stack=stack) for stack in ("encoder", "decoder")]
+    tables = [tensors[name] for name in names if name in tensors]
+    if settings.positions != "sinusoidal" or not tables:
+        return settings
+    found = [sinusoid_settings(table) for table in tables]
+    changes: dict[str, Any] = {"positions": "learned", "max_length": len(tables[0])}
+    if found[0] is not None and all(one == found[0] for one in found):
+        changes = found[0]
+    elif not any(bool(table.any()) for table in tables):
+        changes = {"positions": "none"}
+    return settings.model_copy(update=changes)
 
 
 def layout(settings: TransformerSettings, source: Numbering, target: Numbering) -> WeightLayout:
@@ -189,7 +225,11 @@ def read(files: ForeignFiles) -> ForeignModel:
         tokenizers.append(ImportedTokenizer(splitter, numbering))
     source, target = tokenizers
     table = layout(settings, source.numbering, target.numbering)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="translate",
@@ -244,7 +284,7 @@ def _splitter(folder: Path, dictionary: Path) -> Splitter:
     if len(models) == 1:
         try:
             vocabulary = vocabulary_of_dictionary(dictionary.read_bytes())
-            return SentencePieceSplitter(models[0].read_bytes(), vocabulary)
+            return ListedPieces(models[0].read_bytes(), vocabulary)
         except (OSError, ValueError) as error:
             raise RunError(f"{dictionary}: {error}.") from None
     raise RunError(

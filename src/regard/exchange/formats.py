@@ -13,6 +13,7 @@ from torch import nn
 from regard.base.errors import RunError
 from regard.base.protocols import Tokenizer
 from regard.exchange.layout import WeightLayout
+from regard.exchange.sources import weight_map
 from regard.settings.recipe import Settings
 
 
@@ -74,7 +75,10 @@ FORMATS = [
     "regard.exchange.ctranslate2_layout",
     "regard.exchange.gat",
 ]
-ENDINGS = (".safetensors", ".safetensors.index.json", ".npz", ".bin", ".pt", ".pth", ".ckpt")
+INDEX = ".index.json"
+ENDINGS = (".safetensors", ".npz", ".bin", ".pt", ".pth", ".ckpt")
+# What trainers leave beside the weights of a model.
+OF_TRAINING = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
 
 
 def formats() -> list[Format]:
@@ -108,13 +112,26 @@ def read_foreign(
 
 def _weight_files(folder: Path) -> list[Path]:
     """Return the files of a folder that may hold weights; parts that an index names count once."""
-    files = sorted(file for file in folder.iterdir() if file.name.endswith(ENDINGS))
-    indexes = [file for file in files if file.name.endswith(".index.json")]
-    if indexes:
-        files = [*indexes, *(file for file in files if file.suffix != ".safetensors")]
+    endings = (*ENDINGS, *(f"{ending}{INDEX}" for ending in ENDINGS))
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.name.endswith(endings) and not file.name.startswith(OF_TRAINING) and file.is_file()
+    )
+    indexes = [file for file in files if file.name.endswith(INDEX)]
+    parts = {name for index in indexes for name in _parts(index)}
+    files = [file for file in files if file.name not in parts]
     if any(".safetensors" in file.name for file in files):  # the same weights, only as pickle
         files = [file for file in files if not file.name.startswith("pytorch_model")]
     return files
+
+
+def _parts(index: Path) -> set[str]:
+    """Return the files that an index names; none if it is damaged, which reading it will say."""
+    try:
+        return set(weight_map(index).values())
+    except RunError:
+        return set()
 
 
 def _recognised(files: Sequence[Path], path: Path) -> tuple[Path, Format]:

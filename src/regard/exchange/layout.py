@@ -8,15 +8,19 @@ used, or on the layout's short list of leftovers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
 
 import torch
 from torch import nn
 
+from regard.attention.positions import Sinusoids
 from regard.base.errors import RunError, SettingsError
 from regard.base.shapes import Tensor
 from regard.exchange.operations import SAME, Constant, Operation
+from regard.models.build import AnyModule, build_within
 
 MOST_NAMES = 8  # listed in one message
 
@@ -89,6 +93,47 @@ class WeightLayout:
     """Tensors that must equal another one, by name: the second name of a shared table."""
     leftovers: Mapping[str, str] = field(default_factory=dict)
     """Tensors that are not needed: a pattern of their names, and why."""
+
+
+def built(
+    build: Callable[[], AnyModule], tensors: Mapping[str, Tensor], *, origin: object
+) -> AnyModule:
+    """Return the model of a configuration; one far larger than these weights is an error."""
+    stored = sum(4 * tensor.numel() for tensor in tensors.values())
+    return build_within(build, stored, origin=origin, described_by="configuration")
+
+
+def require_rows(
+    tensors: Mapping[str, Tensor], name: str, rows: int, *, said_by: object, origin: object
+) -> None:
+    """Refuse a vocabulary size that is not the number of rows of an embedding."""
+    table = tensors.get(name)
+    if table is None or table.dim() != 2:
+        raise RunError(f"{origin} has no matrix {name!r}: it is incomplete, or of another model.")
+    if len(table) != rows:
+        raise RunError(
+            f"{said_by} is {rows:,}, but {name!r} in {origin} has {len(table):,} rows: they belong "
+            "to different models."
+        )
+
+
+MOST_OFFSET = 3  # of a first position that is looked for
+
+
+def sinusoid_settings(table: Tensor) -> dict[str, Any] | None:
+    """Return the settings of the sinusoids that a table of positions holds; None if of none."""
+    if table.dim() != 2 or table.shape[1] % 2:
+        return None
+    forms = product(("interleaved", "halves"), (False, True), range(MOST_OFFSET + 1))
+    for form, stretched, offset in forms:
+        waves = Sinusoids(table.shape[1], layout=form, offset=offset, stretched=stretched)
+        if torch.allclose(waves(len(table)), table.float(), atol=1e-3):
+            return {
+                "sinusoids": form,
+                "stretched_sinusoids": stretched,
+                "sinusoid_offset": offset,
+            }
+    return None
 
 
 def fill(
@@ -177,7 +222,10 @@ def _require_shapes(
         mine = [torch.empty(parameters[name].shape, device="meta") for name in one.ours]
         wanted = one.operation.reverse.apply(mine)
         for name, expected in zip(one.theirs, wanted, strict=True):
-            if tensors[name].shape != expected.shape:
+            if not tensors[name].is_floating_point():
+                kind = str(tensors[name].dtype).removeprefix("torch.")
+                problems.append(f"{name!r} holds numbers of the type {kind}, which are no weights")
+            elif tensors[name].shape != expected.shape:
                 problems.append(
                     f"{name!r} has shape {tuple(tensors[name].shape)} instead of "
                     f"{tuple(expected.shape)}"

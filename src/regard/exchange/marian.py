@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RunError, SettingsError
-from regard.exchange.binary import CONFIG_ENTRY, marian_names, read_marian
+from regard.exchange.binary import CONFIG_ENTRY, is_marian, read_marian
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format
-from regard.exchange.layout import Rule, WeightLayout, fill, rule, spread
+from regard.exchange.layout import Rule, WeightLayout, built, fill, rule, spread
 from regard.exchange.operations import NEVER, TRANSPOSED, Constant, Flattened, Joined, Selected
 from regard.exchange.sources import Options, Tensors, npz_names, npz_text, read_npz
 from regard.models.build import build_translator
@@ -87,12 +87,20 @@ EXPECTED = {
     "transformer-rnn-projection": False,
     "transformer-flat-relu": False,
     "right-left": False,
+    "transformer-no-affine": False,
+    "transformer-no-bias": False,
+    "embedding-normalization": False,
     "ulr": False,
     "lemma-dim-emb": 0,
     "input-types": [],
     "factors-combine": "sum",
 }
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
+# Options of the decoder's layers, and those of the encoder's with their defaults.
+SAME_AS_ENCODER = {
+    "transformer-decoder-dim-ffn": ("transformer-dim-ffn", 2048),
+    "transformer-decoder-ffn-depth": ("transformer-ffn-depth", 2),
+}
 
 
 def layout(settings: TransformerSettings, source: Numbering, target: Numbering) -> WeightLayout:
@@ -135,6 +143,9 @@ def without_bias(table: WeightLayout, target: Numbering) -> WeightLayout:
 def settings_of(options: Options) -> TransformerSettings:
     """Return the settings of a model; all that is not supported is told at once."""
     options.expect(**EXPECTED)
+    for name, like in SAME_AS_ENCODER.items():  # 0 is the same
+        if options.get(name, 0) not in (0, options.get(like[0], like[1])):
+            options.same(name, like[0])
     decoder = options.among(
         "transformer-decoder-autoreg", {"self-attention": "attention", "rnn": "ssru"}, "rnn"
     )
@@ -190,11 +201,11 @@ def _alignment_layer(options: Options) -> int:
 
 
 def detect(weights: Path) -> bool:
-    """Return whether a file has the names of a Marian model."""
+    """Return whether a file has the names of a Marian model, or begins like its binary files."""
     if weights.suffix == ".npz":
         names = npz_names(weights)
     elif weights.suffix == ".bin":
-        names = marian_names(weights)
+        return is_marian(weights)
     else:
         return False
     return any(name.startswith("decoder_") and name.endswith("_Wq") for name in names)
@@ -222,7 +233,11 @@ def read(files: ForeignFiles) -> ForeignModel:
     table = layout(settings, source.numbering, target.numbering)
     if "decoder_ff_logit_out_b" not in tensors:
         table = without_bias(table, target.numbering)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="translate",

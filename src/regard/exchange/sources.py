@@ -26,8 +26,8 @@ Tensors = dict[str, Tensor]
 
 
 def read_tensors(path: Path) -> Tensors:
-    """Return the tensors of a file, by its ending: .safetensors, its index, .npz, .bin or .pt."""
-    if path.name.endswith(".safetensors.index.json"):
+    """Return the tensors of a file, by its ending: .safetensors, .npz, .bin or .pt, or an index."""
+    if path.name.endswith(".index.json"):
         return read_sharded(path)
     if path.suffix == ".safetensors":
         return read_safetensors(path)
@@ -45,16 +45,22 @@ def read_safetensors(path: Path) -> Tensors:
         raise RunError(f"{path} is damaged (was it cut short?): {error}.") from None
 
 
-def read_sharded(index: Path) -> Tensors:
-    """Return the tensors of the files that an index names, in its folder."""
+def weight_map(index: Path) -> dict[str, str]:
+    """Return in which file of its folder an index says that each tensor is."""
     table = read_config(index).get("weight_map")
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table.values()):
         raise RunError(f"{index} has no weight_map, which says where each tensor is.")
+    return table
+
+
+def read_sharded(index: Path) -> Tensors:
+    """Return the tensors of the files that an index names, in its folder."""
+    table = weight_map(index)
     tensors: Tensors = {}
     for name in sorted(set(table.values())):
-        if name != Path(name).name:
+        if name != Path(name).name or name.endswith(".json"):
             raise RunError(f"{index} names {name!r}, which is not a file in its folder.")
-        tensors |= read_safetensors(index.with_name(name))
+        tensors |= read_tensors(index.with_name(name))
     if lacking := sorted(set(table) - set(tensors)):
         raise RunError(f"{index} promises tensor {lacking[0]!r}, but its file does not hold it.")
     return tensors
@@ -129,6 +135,8 @@ def read_torch(path: Path) -> Tensors:
     if len(tensors) != len(found) or not tensors:
         raise RunError(f"{path} is not a table of tensors by name.")
     for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+            raise RunError(f"{path}: tensor {name!r} is not a plain table of numbers.")
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise RunError(f"{path}: tensor {name!r} claims more numbers than the file holds.")
     return tensors
@@ -170,6 +178,13 @@ class Options:
             self.problems.append(f"{name} is {value!r} instead of a positive number")
             return 1
         return value
+
+    def one_of_ids(self, name: str, number: Any, *, rows: int) -> int | None:
+        """Return an id of a vocabulary; None, and a problem, if the vocabulary has no such id."""
+        if type(number) is int and 0 <= number < rows:
+            return number
+        self.problems.append(f"{name} = {number!r} (must be one of its ids)")
+        return None
 
     def among(self, name: str, known: Mapping[Any, Any], default: Any) -> Any:
         """Return our name of a value that must be one of these."""

@@ -31,16 +31,23 @@ SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
 
 
 def build_for(build: Callable[[], AnyModule], weights: Path) -> AnyModule:
-    """Return a model for the weights in a folder; refuse a recipe of a far larger model.
+    """Return a model for the weights in a folder; refuse a recipe of a far larger model."""
+    stored = sum(file.stat().st_size for file in weights.glob("*.safetensors"))
+    return build_within(build, stored, origin=weights, described_by="recipe")
+
+
+def build_within(
+    build: Callable[[], AnyModule], stored: int, *, origin: object, described_by: str
+) -> AnyModule:
+    """Return a model for so many bytes of weights; refuse to build a far larger one.
 
     A stranger's recipe may describe a model that fills the memory, with weights of a few bytes. So
     parameters are counted when they are registered, before anything is written into them.
     """
-    stored = sum(file.stat().st_size for file in weights.glob("*.safetensors"))
     most = 8 * stored + MEGABYTE
     too_large = RunError(
-        f"The recipe describes a model of more than {most / MEGABYTE:,.1f} MB, but the weights in "
-        f"{weights} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
+        f"The {described_by} describes a model of more than {most / MEGABYTE:,.1f} MB, but the "
+        f"weights in {origin} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
     )
     thread = threading.get_ident()
     counted, wanted = set[int](), 0

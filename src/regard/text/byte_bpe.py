@@ -121,8 +121,16 @@ class ByteBpeTokenizer:
         lines = [VERSION, *(f"{first} {second}" for first, second in self.merges)]
         write_file(merges, "\n".join(lines) + "\n")
 
-    def description(self) -> str:
-        """Return the tokenizer as one file of the package `tokenizers`, `tokenizer.json`."""
+    def description(
+        self,
+        *,
+        specials: Sequence[str] = (),
+        around: tuple[str, str] | None = None,
+    ) -> str:
+        """Return the tokenizer as one file of the package `tokenizers`, `tokenizer.json`.
+
+        `specials` are further special tokens, and `around` stand before and after every text.
+        """
         library = _library()
         encoder = _encoder(library, self.vocabulary, self.merges)
         encoder.decoder = library.decoders.ByteLevel()
@@ -130,6 +138,12 @@ class ByteBpeTokenizer:
             encoder.normalizer = library.normalizers.NFC()
         if self.end is not None:
             encoder.add_special_tokens([library.AddedToken(END_OF_TEXT, normalized=False)])
+        encoder.add_special_tokens(list(specials))
+        if around is not None and all(name in self.vocabulary for name in around):
+            encoder.post_processor = library.processors.TemplateProcessing(
+                single=f"{around[0]} $A {around[1]}",
+                special_tokens=[(name, self.vocabulary[name]) for name in around],
+            )
         text: str = encoder.to_str()
         return text
 

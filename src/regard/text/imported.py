@@ -19,7 +19,13 @@ from typing import Any
 from regard.base.errors import RunError
 from regard.base.files import read_json, write_file
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
-from regard.text.splitters import UNKNOWN_TEXT, LibrarySplitter, SentencePieceSplitter, Splitter
+from regard.text.splitters import (
+    UNKNOWN_TEXT,
+    LibrarySplitter,
+    ListedPieces,
+    SentencePieceSplitter,
+    Splitter,
+)
 from regard.text.vocabulary import surfaces_of_bytes, words_of_surfaces, write_record
 
 CONTINUED = "@@"  # at the end of a subword that does not end its word
@@ -145,6 +151,7 @@ def _merges(codes: bytes) -> tuple[dict[tuple[str, str], int], bool]:
 
 SPLITTERS: dict[str, type[Splitter]] = {
     SentencePieceSplitter.kind: SentencePieceSplitter,
+    ListedPieces.kind: ListedPieces,
     CodesSplitter.kind: CodesSplitter,
     LibrarySplitter.kind: LibrarySplitter,
 }
@@ -159,6 +166,8 @@ class Numbering:
     unknown: int | None = None
     begin: int | None = None
     end: int | None = None
+    ends: tuple[int, ...] = ()
+    """Further ids that end a text, of a language model."""
     identity: bool = False
     """Whether ids stay as they are: those of a language model, which has no fixed ones."""
 
@@ -199,19 +208,34 @@ class ImportedTokenizer:
     """A foreign splitter behind our ids.
 
     `prefix` are tokens before every text, by their names there: a language tag, or a begin mark.
-    On the target side an output is made to begin with them.
+    On the target side an output is made to begin with them. `suffix` are tokens after every text,
+    as BERT has one.
     """
 
-    def __init__(self, splitter: Splitter, numbering: Numbering, *, prefix: Sequence[str] = ()):
+    def __init__(
+        self,
+        splitter: Splitter,
+        numbering: Numbering,
+        *,
+        prefix: Sequence[str] = (),
+        suffix: Sequence[str] = (),
+    ):
         self.splitter = splitter
         self.numbering = numbering
-        self.prefix = tuple(prefix)
-        found = [splitter.find(token) for token in prefix]
-        if None in found:
-            raise RunError(f"The vocabulary has no token {prefix[found.index(None)]!r}.")
-        ours = numbering.ours
-        self.opening = tuple(ours[number] for number in found if number is not None)
+        self.prefix, self.suffix = tuple(prefix), tuple(suffix)
+        self.opening = self._ids_of(self.prefix)
         """Our ids of the prefix."""
+        self.closing = self._ids_of(self.suffix)
+        """Our ids of the suffix."""
+
+    def _ids_of(self, tokens: Sequence[str]) -> tuple[int, ...]:
+        found = []
+        for token in tokens:
+            number = self.splitter.find(token)
+            if number is None:
+                raise RunError(f"The vocabulary has no token {token!r}.")
+            found.append(self.numbering.ours[number])
+        return tuple(found)
 
     @property
     def plain(self) -> ImportedTokenizer:
@@ -228,12 +252,18 @@ class ImportedTokenizer:
         """The id that ends a text."""
         return self.numbering.end if self.numbering.identity else END
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The ids that end a text: most models have one."""
+        return () if self.end is None else (self.end, *self.numbering.ends)
+
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text after the prefix, without begin and end tokens."""
+        """Return the ids of a text between prefix and suffix, without begin and end tokens."""
         ours = self.numbering.ours
         unknown = ours.get(-1 if self.numbering.unknown is None else self.numbering.unknown)
         ids = (ours.get(number, unknown) for number in self.splitter.encode(text))
-        return [*self.opening, *(number for number in ids if number is not None)]
+        known = (number for number in ids if number is not None)
+        return [*self.opening, *known, *self.closing]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids, without special tokens except the unknown one."""
@@ -266,6 +296,7 @@ class ImportedTokenizer:
             "splitter": self.splitter.kind,
             "numbering": asdict(self.numbering),
             "prefix": list(self.prefix),
+            "suffix": list(self.suffix),
             "files": {ending: _digest(content) for ending, content in files.items()},
         }
         write_record(folder, name, record)
@@ -283,16 +314,18 @@ class ImportedTokenizer:
                 if ending in ENDINGS
             }
             splitter = kind.load(content)
-            numbering = Numbering(**record["numbering"])
+            numbers = record["numbering"]
+            numbering = Numbering(**{**numbers, "ends": tuple(numbers.get("ends", ()))})
             _require_numbers(numbering, splitter)
-            return cls(splitter, numbering, prefix=[str(token) for token in record["prefix"]])
+            marks = {side: list(map(str, record.get(side, ()))) for side in ("prefix", "suffix")}
+            return cls(splitter, numbering, **marks)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(f"{path} does not describe an imported tokenizer: {error}") from None
 
     def _is_silent(self, number: int) -> bool:
         """Whether an id adds no text: special tokens other than the unknown one, and the prefix."""
         if self.numbering.identity:
-            return False
+            return number in self.opening or number in self.closing
         return (number < len(SPECIALS) and number != UNKNOWN) or number in self._silent
 
     @cached_property
@@ -328,7 +361,13 @@ def _checked(path: Path, digest: str, *, record: Path) -> bytes:
 
 
 def _require_numbers(numbering: Numbering, splitter: Splitter) -> None:
-    special = (numbering.pad, numbering.unknown, numbering.begin, numbering.end)
+    special = (
+        numbering.pad,
+        numbering.unknown,
+        numbering.begin,
+        numbering.end,
+        *numbering.ends,
+    )
     if type(numbering.size) is not int or not 0 < numbering.size <= 10 * splitter.size + 1_000:
         raise ValueError(f"a vocabulary of {numbering.size} entries")
     for number in special:

@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import sentencepiece
 
@@ -21,6 +21,7 @@ from regard.text.byte_bpe import byte_letters, bytes_of_piece
 from regard.text.vocabulary import visible
 
 SPACE_MARK = "▁"
+WORD_PIECE_SPECIALS = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
 UNKNOWN_TEXT = SPECIALS[UNKNOWN]
 
 
@@ -67,6 +68,10 @@ class Splitter(ABC):
         """Return an id as readable text, as a heat map shows it."""
         return visible(self.token(number))
 
+    def added_tokens(self) -> list[str]:
+        """Return tokens that a list names besides the pieces, as marks of languages."""
+        return []
+
 
 class SentencePieceSplitter(Splitter):
     """A SentencePiece model as it is, with any ids; a vocabulary may number its pieces anew.
@@ -76,6 +81,8 @@ class SentencePieceSplitter(Splitter):
     """
 
     kind = "sentencepiece"
+    tagged: ClassVar[bool] = True
+    """Whether a text may begin with a language tag, where there is a vocabulary."""
 
     def __init__(self, model: bytes, vocabulary: Mapping[str, int] | None = None):
         self.model = model
@@ -102,7 +109,7 @@ class SentencePieceSplitter(Splitter):
             ids = self.processor.encode(text)
             return ids
         tag = ""
-        if text.startswith(">>") and "<<" in text:
+        if self.tagged and text.startswith(">>") and "<<" in text:
             tag, _, text = text.partition("<<")
             tag += "<<"
         unknown = self.vocabulary[UNKNOWN_TEXT]
@@ -120,6 +127,8 @@ class SentencePieceSplitter(Splitter):
     def token(self, number: int) -> str:
         """Return the piece of an id."""
         if self._tokens is None:
+            if number >= len(self.processor):  # a row that no piece uses
+                return UNKNOWN_TEXT
             piece: str = self.processor.id_to_piece(number)
             return piece
         return self._tokens.get(number, UNKNOWN_TEXT)
@@ -158,11 +167,22 @@ class SentencePieceSplitter(Splitter):
         vocabulary = files.get("vocab.json")
         return cls(files["model"], None if vocabulary is None else ids_of_json(vocabulary))
 
+    def added_tokens(self) -> list[str]:
+        """Return the entries of the vocabulary."""
+        return list(self.vocabulary or ())
+
     @cached_property
     def _tokens(self) -> dict[int, str] | None:
         if self.vocabulary is None:
             return None
         return {number: token for token, number in self.vocabulary.items()}
+
+
+class ListedPieces(SentencePieceSplitter):
+    """A SentencePiece model with a vocabulary and without tags in texts (fairseq, M2M100)."""
+
+    kind = "sentencepiece-listed"
+    tagged = False
 
 
 class LibrarySplitter(Splitter):
@@ -181,6 +201,30 @@ class LibrarySplitter(Splitter):
         self.library.no_truncation()
         self.library.no_padding()
 
+    @classmethod
+    def of_word_pieces(
+        cls, pieces: Sequence[str], *, lowercase: bool, strip_accents: bool | None = None
+    ) -> LibrarySplitter:
+        """Return BERT's splitter of a list of pieces, whose places are the ids."""
+        library = _library()
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        specials = [name for name in WORD_PIECE_SPECIALS if name in ids]
+        if len(specials) < len(WORD_PIECE_SPECIALS):
+            lacking = [name for name in WORD_PIECE_SPECIALS if name not in ids]
+            raise ValueError(f"the list of pieces has no {', '.join(lacking)}")
+        made = library.Tokenizer(library.models.WordPiece(ids, unk_token=specials[0]))
+        made.normalizer = library.normalizers.BertNormalizer(
+            lowercase=lowercase, strip_accents=strip_accents
+        )
+        made.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+        made.decoder = library.decoders.WordPiece()
+        made.add_special_tokens(specials)
+        begin, end = WORD_PIECE_SPECIALS[1:3]
+        made.post_processor = library.processors.TemplateProcessing(
+            single=f"{begin} $A {end}", special_tokens=[(name, ids[name]) for name in (begin, end)]
+        )
+        return cls(made.to_str().encode())
+
     @cached_property
     def size(self) -> int:
         """The number of ids, up to the greatest."""
@@ -195,8 +239,15 @@ class LibrarySplitter(Splitter):
         """Return the ids that the model wants before and after a text."""
         bare = self.encode("a")
         whole: list[int] = self.library.encode("a", add_special_tokens=True).ids
-        begin = next(n for n in range(len(whole)) if whole[n : n + len(bare)] == bare)
+        places = (n for n in range(len(whole)) if bare and whole[n : n + len(bare)] == bare)
+        begin = next(places, None)
+        if begin is None:
+            raise RunError("The tokenizer.json puts no marks around a text that could be found.")
         return whole[:begin], whole[begin + len(bare) :]
+
+    def added_tokens(self) -> list[str]:
+        """Return the tokens that the file adds to those of its model."""
+        return [token.content for token in self.library.get_added_tokens_decoder().values()]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids."""
@@ -255,6 +306,9 @@ def ids_of_json(content: bytes) -> dict[str, int]:
     return table
 
 
+AnySplitter = TypeVar("AnySplitter", bound=Splitter)
+
+
 def _library() -> Any:
     try:
         import tokenizers
@@ -265,7 +319,9 @@ def _library() -> Any:
     return tokenizers
 
 
-def read_splitter(kind: type[Splitter], files: Mapping[str, Any], *, origin: object) -> Splitter:
+def read_splitter(
+    kind: type[AnySplitter], files: Mapping[str, Any], *, origin: object
+) -> AnySplitter:
     """Return the splitter of these files, given as paths; a damaged one is a RunError."""
     content = {}
     for name, path in files.items():
@@ -274,6 +330,6 @@ def read_splitter(kind: type[Splitter], files: Mapping[str, Any], *, origin: obj
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}.") from None
     try:
-        return kind.load(content)
+        return cast(AnySplitter, kind.load(content))
     except (ValueError, KeyError) as error:
         raise RunError(f"{origin}: {error}.") from None

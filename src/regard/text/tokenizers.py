@@ -214,11 +214,20 @@ class RunningText:
         return None
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """All ids that end a text."""
+        if isinstance(self.tokenizer, ImportedTokenizer):
+            return self.tokenizer.ends
+        return () if self.end is None else (self.end,)
+
+    @property
     def opening(self) -> list[int]:
         """The ids that a model reads before an empty prompt: the end of another text or line.
 
-        Empty if the vocabulary has no line break.
+        Empty if the vocabulary has no line break, or puts marks of its own before every text.
         """
+        if isinstance(self.tokenizer, ImportedTokenizer) and self.tokenizer.opening:
+            return []
         if self.end is not None:
             return [self.end]
         found = self.encode(NEWLINE)

@@ -10,12 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from regard.base.errors import RunError
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format, ModelParts
 from regard.exchange.sources import Options, Tensors, read_config, read_tensors
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+GENERATION = "generation_config.json"
+# What that file says about search; in older models `config.json` says it.
+OF_SEARCH = (
+    "bos_token_id",
+    "decoder_start_token_id",
+    "eos_token_id",
+    "forced_bos_token_id",
+    "length_penalty",
+    "num_beams",
+    "pad_token_id",
+)
 
 # model_type, and the module that reads and writes it.
 ARCHITECTURES = {
@@ -61,12 +73,43 @@ def detect(weights: Path) -> bool:
 def read(files: ForeignFiles) -> ForeignModel:
     """Return the model; an architecture that is not known is refused with those that are."""
     path = files.folder / CONFIG
-    options = Options(read_config(path), path)
+    config = read_config(path)
+    options = Options(config | _options_of_search(files.folder, config), path)
     model_type = options.get("model_type")
-    if model_type not in ARCHITECTURES:
+    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
         raise RunError(f"{path}: model_type {model_type!r} is not known. Known are: {known}.")
+    options.expect(quantization_config=None)
     return architecture(model_type).read(options, read_tensors(files.weights), files)
+
+
+def _options_of_search(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Return what a model says about search besides its configuration.
+
+    An impossible id in the configuration stays, so that it is refused.
+    """
+    path, rows = folder / GENERATION, config.get("vocab_size")
+    table = read_config(path) if path.is_file() else {}
+
+    def possible(name: str) -> bool:
+        given = config.get(name)
+        if given is None or not name.endswith("_token_id") or not isinstance(rows, int):
+            return True
+        ids = given if isinstance(given, list) else [given]
+        return all(type(number) is int and 0 <= number < rows for number in ids)
+
+    return {
+        name: table[name] for name in OF_SEARCH if table.get(name) is not None and possible(name)
+    }
+
+
+def search_settings(options: Options) -> dict[str, Any]:
+    """Return the settings of decoding that a translator recommends; else its search is greedy."""
+    beam, penalty = options.get("num_beams", 1), options.get("length_penalty", 1.0)
+    found: dict[str, Any] = {"beam": beam if isinstance(beam, int) and beam > 0 else 1}
+    if isinstance(penalty, int | float) and not isinstance(penalty, bool) and 0 <= penalty < 100:
+        found["length_penalty"] = float(penalty)
+    return found
 
 
 FORMAT = Format(

@@ -6,13 +6,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
-from regard.exchange.fairseq import ACTIVATIONS, stack_rules
+from regard.exchange.fairseq import ACTIVATIONS, POSITIONS, stack_rules, with_positions
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
-from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.hugging_face.tokenizers import pair_tokenizers, write_pair_tokenizers
-from regard.exchange.layout import WeightLayout, fill, rule, spread, written
+from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture, search_settings
+from regard.exchange.hugging_face.tokenizers import (
+    language_notes,
+    pair_ids,
+    pair_tokenizers,
+    write_pair_tokenizers,
+)
+from regard.exchange.layout import (
+    WeightLayout,
+    built,
+    fill,
+    require_rows,
+    rule,
+    spread,
+    written,
+)
 from regard.exchange.operations import NEVER, Constant, Flattened, Selected
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.build import build_translator
@@ -21,6 +36,7 @@ from regard.settings.recipe import validate
 from regard.text.imported import Numbering
 
 SHARED, BIAS = "model.shared.weight", "final_logits_bias"
+MOST_POSITIONS = 1_024  # of a table; ours may have no end
 # What all of them do: the part of our settings that no configuration chooses.
 COMMON: dict[str, Any] = {
     "encoder": "attention",
@@ -82,6 +98,11 @@ KINDS = {
 }
 
 
+PEGASUS = KINDS["pegasus"]
+# What a table of positions in the file can replace.
+WAVES = ("positions", "sinusoids", "sinusoid_offset", "stretched_sinusoids")
+
+
 def layout(
     settings: TransformerSettings, source: Numbering, target: Numbering, *, biased: bool
 ) -> WeightLayout:
@@ -95,7 +116,7 @@ def layout(
     leftovers = {}
     if settings.positions == "learned":
         rules += [
-            rule(f"{stack}.embedded.positions.vectors", f"model.{stack}.embed_positions.weight")
+            rule(f"{stack}.embedded.positions.vectors", POSITIONS.format(stack=stack))
             for stack in stacks
         ]
     else:
@@ -148,13 +169,20 @@ def settings_of(options: Options) -> TransformerSettings:
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model with its tokenizers, which differ in nothing but the language marks."""
-    settings = settings_of(options)
     rows = options.number("vocab_size", 50_265)
-    source, target = pair_tokenizers(options, files, rows=rows)
+    numbering = pair_ids(options, rows=rows)
+    settings = settings_of(options)
+    said_by = f"vocab_size in {options.origin}"
+    require_rows(tensors, SHARED, rows, said_by=said_by, origin=files.weights)
+    source, target = pair_tokenizers(options, files, numbering)
+    settings = with_positions(settings, tensors)
     table = layout(settings, source.numbering, target.numbering, biased=BIAS in tensors)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
-    beam = options.get("num_beams", 1)
     return ForeignModel(
         task="translate",
         model=model.eval(),
@@ -163,8 +191,9 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
         layout=table,
         recipe={
             "tokenizer": {"kind": "imported", "shared": True},
-            "decoding": {"beam": beam if isinstance(beam, int) and beam > 0 else 1},
+            "decoding": search_settings(options),
         },
+        notes=language_notes(target, files),
         leftovers=leftovers,
     )
 
@@ -172,10 +201,14 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
 def kind_of(settings: TransformerSettings) -> BartKind | None:
     """Return the architecture that has these settings; None if none has."""
     for kind in KINDS.values():
-        wanted = COMMON | kind.fixed
-        if all(getattr(settings, name) == value for name, value in wanted.items()):
+        if _fits(settings, COMMON | kind.fixed):
             return kind
-    return None
+    others = {name: value for name, value in PEGASUS.fixed.items() if name not in WAVES}
+    return PEGASUS if _fits(settings, COMMON | others) else None
+
+
+def _fits(settings: TransformerSettings, wanted: dict[str, Any]) -> bool:
+    return all(getattr(settings, name) == value for name, value in wanted.items())
 
 
 def write(parts: ModelParts, folder: Path) -> None:
@@ -190,10 +223,29 @@ def write(parts: ModelParts, folder: Path) -> None:
         raise SettingsError("Only a model with an imported tokenizer has this form.")
     table = layout(settings, numbering, numbering, biased=kind.biased)
     tensors = written(parts.model, table)
+    if not _fits(settings, kind.fixed):  # waves of its own, which a table in the file holds
+        tensors |= position_tables(parts.model, settings)
     folder.mkdir(parents=True, exist_ok=True)
-    marks = write_pair_tokenizers(source, target, folder)
-    write_json(folder / CONFIG, config_of(settings, kind, rows=numbering.size) | marks)
+    marks = write_pair_tokenizers(source, target, folder, model_type=kind.model_type)
+    config = config_of(settings, kind, rows=numbering.size)
+    if (table_of := tensors.get(POSITIONS.format(stack="decoder"))) is not None:
+        config["max_position_embeddings"] = len(table_of) - settings.learned_offset
+    write_json(folder / CONFIG, config | marks)
     write_safetensors(folder / WEIGHTS, tensors)
+
+
+@torch.no_grad()
+def position_tables(model: Any, settings: TransformerSettings) -> Tensors:
+    """Return the positions that are added to embeddings, as tables of encoder and decoder."""
+    tables: Tensors = {}
+    for stack in ("encoder", "decoder"):
+        positions = getattr(model, stack).embedded.positions
+        if positions is None:
+            table = torch.zeros(MOST_POSITIONS, settings.model_dim)
+        else:
+            table = positions(positions.max_length or MOST_POSITIONS).detach().clone()
+        tables[POSITIONS.format(stack=stack)] = table
+    return tables
 
 
 def config_of(settings: TransformerSettings, kind: BartKind, *, rows: int) -> dict[str, Any]:

@@ -9,9 +9,21 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
 from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.hugging_face.tokenizers import text_tokenizer, write_text_tokenizer
-from regard.exchange.layout import WeightLayout, fill, rule, spread, written
-from regard.exchange.operations import Joined, Selected
+from regard.exchange.hugging_face.tokenizers import (
+    text_ids,
+    text_tokenizer,
+    write_text_tokenizer,
+)
+from regard.exchange.layout import (
+    WeightLayout,
+    built,
+    fill,
+    require_rows,
+    rule,
+    spread,
+    written,
+)
+from regard.exchange.operations import Joined
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.language_model import build_language_model
 from regard.settings.language_models import BidirectionalSettings
@@ -42,6 +54,7 @@ LEFTOVERS = {
     r"bert\.pooler\.dense\.(weight|bias)": "a layer for whole texts, which guesses do not use",
     r"cls\.seq_relationship\.(weight|bias)": "a layer that tells whether two sentences follow",
 }
+WORDS = "bert.embeddings.word_embeddings.weight"
 PARTS = [f"attention.self.{name}.{{kind}}" for name in ("query", "key", "value")]
 LAYER = (
     rule("attention.projection.{kind}", PARTS, Joined(3)),
@@ -53,10 +66,8 @@ LAYER = (
 )
 
 
-def layout(settings: BidirectionalSettings, *, vocab: int, rows: int) -> WeightLayout:
-    """Return where BERT keeps its weights; its tables may have more rows than tokens."""
-    table = Selected(tuple(range(vocab)), rows)
-    words = "bert.embeddings.word_embeddings.weight"
+def layout(settings: BidirectionalSettings) -> WeightLayout:
+    """Return where BERT keeps its weights."""
     embedded, guess = "backbone.embedded", "cls.predictions"
     layers = [
         one.inside(f"backbone.layers.{number}.", f"bert.encoder.layer.{number}.")
@@ -70,16 +81,16 @@ def layout(settings: BidirectionalSettings, *, vocab: int, rows: int) -> WeightL
     ]
     rules = [
         *spread([*layers, *norms], kind=("weight", "bias")),
-        rule(f"{embedded}.embedding.weight", words, table),
+        rule(f"{embedded}.embedding.weight", WORDS),
         rule(f"{embedded}.positions.vectors", "bert.embeddings.position_embeddings.weight"),
         rule(f"{embedded}.segments", "bert.embeddings.token_type_embeddings.weight"),
-        rule("projection.bias", f"{guess}.bias", table),
+        rule("projection.bias", f"{guess}.bias"),
     ]
     copies = {f"{guess}.decoder.bias": f"{guess}.bias"}
     if settings.tie:
-        copies[f"{guess}.decoder.weight"] = words
+        copies[f"{guess}.decoder.weight"] = WORDS
     else:
-        rules.append(rule("projection.weight", f"{guess}.decoder.weight", table))
+        rules.append(rule("projection.weight", f"{guess}.decoder.weight"))
     return WeightLayout(rules=rules, copies=copies, leftovers=LEFTOVERS)
 
 
@@ -109,9 +120,12 @@ def settings_of(options: Options) -> BidirectionalSettings:
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model, whose texts begin with [CLS]."""
-    settings = settings_of(options)
     rows = options.number("vocab_size", 30_522)
-    tokenizer = text_tokenizer(options, files, rows=rows)
+    numbering = text_ids(options, rows=rows)
+    settings = settings_of(options)
+    said_by = f"vocab_size in {options.origin}"
+    require_rows(tensors, WORDS, rows, said_by=said_by, origin=files.weights)
+    tokenizer = text_tokenizer(options, files, numbering, closed=True)
     mark = tokenizer.splitter.find("[MASK]")
     settings = settings.model_copy(update={"mask_token": mark})
     if "cls.predictions.bias" not in tensors:
@@ -119,8 +133,8 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
             f"{files.weights} has no layer that guesses hidden tokens (cls.predictions): import a "
             "BertForMaskedLM or BertForPreTraining."
         )
-    table = layout(settings, vocab=tokenizer.size, rows=rows)
-    model = build_language_model(settings, vocab=tokenizer.size)
+    table = layout(settings)
+    model = built(lambda: build_language_model(settings, vocab=rows), tensors, origin=files.weights)
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="language-model",
@@ -151,7 +165,7 @@ def write(parts: ModelParts, folder: Path) -> None:
         raise SettingsError(
             f"BERT has no {', '.join(wrong)}, so this model cannot be written in its layout."
         )
-    tensors = written(parts.model, layout(settings, vocab=tokenizer.size, rows=tokenizer.size))
+    tensors = written(parts.model, layout(settings))
     folder.mkdir(parents=True, exist_ok=True)
     special = write_text_tokenizer(tokenizer, folder)
     write_json(folder / CONFIG, config_of(settings, rows=tokenizer.size) | special)

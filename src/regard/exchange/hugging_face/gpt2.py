@@ -7,15 +7,33 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
 from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.layout import WeightLayout, fill, rule, spread, written
-from regard.exchange.operations import TRANSPOSED, Selected
+from regard.exchange.hugging_face.tokenizers import (
+    LIBRARY,
+    MERGES,
+    VOCABULARY,
+    text_ids,
+    text_tokenizer,
+    write_text_tokenizer,
+)
+from regard.exchange.layout import (
+    WeightLayout,
+    built,
+    fill,
+    require_rows,
+    rule,
+    spread,
+    written,
+)
+from regard.exchange.operations import TRANSPOSED
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.language_model import build_language_model
 from regard.settings.models import CausalTransformerSettings
 from regard.settings.recipe import validate
 from regard.text.byte_bpe import ByteBpeTokenizer
+from regard.text.imported import ImportedTokenizer, Numbering
+from regard.text.splitters import LibrarySplitter
 
-VOCABULARY, MERGES = "vocab.json", "merges.txt"
+USUAL_EPSILON = 1e-5  # of our norms too
 PREFIX = "transformer."  # some files hold the bare model without it
 
 # Matrices of the layers are [from, to].
@@ -39,21 +57,31 @@ ACTIVATIONS = {
 }
 # Values that a configuration must have, if it has these keys.
 EXPECTED = {
-    "layer_norm_epsilon": 1e-5,
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
 }
+# What the model code does: the part of our settings that a configuration does not choose.
+FIXED: dict[str, Any] = {
+    "positions": "learned",
+    "norm": "layer",
+    "activation": None,  # one of several
+    "window": None,
+    "learned_offset": 0,
+    "embedding_norm": False,
+    "head_dim": None,
+    "key_value_heads": None,
+    "head_norm": False,
+    "attention_biases": "all",
+    "feed_forward_biases": True,
+}
 
 
-def layout(
-    settings: CausalTransformerSettings, *, vocab: int, rows: int, prefix: str = PREFIX
-) -> WeightLayout:
-    """Return where GPT-2 keeps its weights; its tables may have more rows than tokens."""
-    table = Selected(tuple(range(vocab)), rows)
+def layout(settings: CausalTransformerSettings, *, prefix: str = PREFIX) -> WeightLayout:
+    """Return where GPT-2 keeps its weights."""
     layers = spread(LAYER, kind=("weight", "bias"))
     rules = [
-        rule("backbone.embedded.embedding.weight", f"{prefix}wte.weight", table),
+        rule("backbone.embedded.embedding.weight", f"{prefix}wte.weight"),
         rule("backbone.embedded.positions.vectors", f"{prefix}wpe.weight"),
         *spread([rule("backbone.norm.{kind}", prefix + "ln_f.{kind}")], kind=("weight", "bias")),
         *(
@@ -66,24 +94,21 @@ def layout(
         return WeightLayout(
             rules=rules, copies={"lm_head.weight": f"{prefix}wte.weight"}, leftovers=LEFTOVERS
         )
-    rules.append(rule("projection.weight", "lm_head.weight", table))
+    rules.append(rule("projection.weight", "lm_head.weight"))
     return WeightLayout(rules=rules, leftovers=LEFTOVERS)
 
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model; what is missing, misshapen or different is a RunError that names it."""
-    settings = _settings_of(options)
     rows = options.number("vocab_size", 50_257)
-    options.finish()
-    tokenizer = ByteBpeTokenizer.read_files(files.folder / VOCABULARY, files.folder / MERGES)
-    if rows < tokenizer.size:
-        raise RunError(
-            f"{files.folder / VOCABULARY} has {tokenizer.size} entries, but the model has rows for "
-            f"{rows} only: the files belong to different models."
-        )
+    numbering = text_ids(options, rows=rows)
+    tokenizer = _tokenizer(options, files, numbering)
+    settings = _settings_of(options)
     prefix = PREFIX if f"{PREFIX}wte.weight" in tensors else ""
-    table = layout(settings, vocab=tokenizer.size, rows=rows, prefix=prefix)
-    model = build_language_model(settings, vocab=tokenizer.size)
+    said_by, embedding = f"vocab_size in {options.origin}", f"{prefix}wte.weight"
+    require_rows(tensors, embedding, rows, said_by=said_by, origin=files.weights)
+    table = layout(settings, prefix=prefix)
+    model = built(lambda: build_language_model(settings, vocab=rows), tensors, origin=files.weights)
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="language-model",
@@ -91,9 +116,34 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
         settings=settings,
         tokenizers={"text": tokenizer},
         layout=table,
-        recipe={"tokenizer": {"kind": "byte-bpe", "size": tokenizer.size}},
+        recipe={
+            "tokenizer": {"kind": "imported"}
+            if isinstance(tokenizer, ImportedTokenizer)
+            else {"kind": "byte-bpe", "size": tokenizer.size}
+        },
         leftovers=leftovers,
     )
+
+
+def _tokenizer(
+    options: Options, files: ForeignFiles, numbering: Numbering
+) -> ByteBpeTokenizer | ImportedTokenizer:
+    """Return the tokenizer of the two files of GPT-2, or of a `tokenizer.json`.
+
+    A model with more rows than tokens keeps them, so its tokenizer is an imported one.
+    """
+    vocabulary, merges = files.folder / VOCABULARY, files.folder / MERGES
+    if (files.folder / LIBRARY).is_file() and not (vocabulary.is_file() and merges.is_file()):
+        return text_tokenizer(options, files, numbering)
+    tokenizer = ByteBpeTokenizer.read_files(vocabulary, merges)
+    if numbering.size < tokenizer.size:
+        raise RunError(
+            f"{vocabulary} has {tokenizer.size} entries, but the model has rows for "
+            f"{numbering.size} only: the files belong to different models."
+        )
+    if numbering.size == tokenizer.size:
+        return tokenizer
+    return ImportedTokenizer(LibrarySplitter(tokenizer.description().encode()), numbering)
 
 
 def write(parts: ModelParts, folder: Path) -> None:
@@ -101,28 +151,30 @@ def write(parts: ModelParts, folder: Path) -> None:
     settings, tokenizer = parts.settings, parts.tokenizers["text"]
     if not isinstance(settings, CausalTransformerSettings):
         raise SettingsError("GPT-2 is a Transformer: a recurrent model cannot be written as one.")
-    if not isinstance(tokenizer, ByteBpeTokenizer):
+    if not isinstance(tokenizer, ByteBpeTokenizer | ImportedTokenizer):
         raise SettingsError(
             'GPT-2 reads byte-level BPE: train with tokenizer.kind="byte-bpe" to export a model.'
         )
     config = config_of(settings, tokenizer)
-    table = layout(settings, vocab=tokenizer.size, rows=tokenizer.size)
-    tensors = written(parts.model, table)
+    tensors = written(parts.model, layout(settings))
     folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(tokenizer, ByteBpeTokenizer):
+        tokenizer.write_files(folder / VOCABULARY, folder / MERGES)
+    else:
+        config |= write_text_tokenizer(tokenizer, folder)
     write_json(folder / CONFIG, config)
     write_safetensors(folder / WEIGHTS, tensors)
-    tokenizer.write_files(folder / VOCABULARY, folder / MERGES)
 
 
-def config_of(settings: CausalTransformerSettings, tokenizer: ByteBpeTokenizer) -> dict[str, Any]:
+def config_of(
+    settings: CausalTransformerSettings, tokenizer: ByteBpeTokenizer | ImportedTokenizer
+) -> dict[str, Any]:
     """Return a model's configuration; raise an error for a setting that GPT-2 does not have."""
     activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-    for name, fits in {
-        "positions": settings.positions == "learned",
-        "norm": settings.norm == "layer",
-        "activation": settings.activation in activations,
-        "window": settings.window is None,
-    }.items():
+    for name, value in FIXED.items():
+        fits = getattr(settings, name) == value
+        if name == "activation":
+            fits = settings.activation in activations
         if not fits:
             raise SettingsError(
                 f"GPT-2 has no model.{name} = {getattr(settings, name)!r}, so this model cannot "
@@ -137,6 +189,7 @@ def config_of(settings: CausalTransformerSettings, tokenizer: ByteBpeTokenizer) 
         "n_layer": settings.layers,
         "n_head": settings.heads,
         "n_inner": settings.feed_forward,
+        "layer_norm_epsilon": settings.norm_epsilon or USUAL_EPSILON,
         "activation_function": activations[settings.activation],
         "resid_pdrop": settings.dropout,
         "embd_pdrop": settings.dropout,
@@ -149,12 +202,14 @@ def config_of(settings: CausalTransformerSettings, tokenizer: ByteBpeTokenizer) 
 
 def _settings_of(options: Options) -> CausalTransformerSettings:
     options.expect(**EXPECTED)
+    epsilon = options.get("layer_norm_epsilon", USUAL_EPSILON)
     table = {
         "layers": options.number("n_layer", 12),
         "model_dim": options.number("n_embd", 768),
         "heads": options.number("n_head", 12),
         "feed_forward": options.get("n_inner"),
         "context": options.number("n_positions", 1024),
+        "norm_epsilon": None if epsilon == USUAL_EPSILON else epsilon,
         "activation": options.among("activation_function", ACTIVATIONS, "gelu_new"),
         "dropout": options.get("resid_pdrop", 0.1),
         "attention_dropout": options.get("attn_pdrop", 0.1),

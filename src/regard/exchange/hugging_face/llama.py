@@ -10,9 +10,21 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
 from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.hugging_face.tokenizers import text_tokenizer, write_text_tokenizer
-from regard.exchange.layout import WeightLayout, fill, rule, spread, written
-from regard.exchange.operations import Interleaved, Joined, Selected
+from regard.exchange.hugging_face.tokenizers import (
+    text_ids,
+    text_tokenizer,
+    write_text_tokenizer,
+)
+from regard.exchange.layout import (
+    WeightLayout,
+    built,
+    fill,
+    require_rows,
+    rule,
+    spread,
+    written,
+)
+from regard.exchange.operations import Interleaved, Joined
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.language_model import build_language_model
 from regard.settings.models import CausalTransformerSettings
@@ -24,11 +36,11 @@ LEFTOVERS = {
     r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq": "rotations, which are computed here",
     r"model\.rotary_emb\.inv_freq": "rotations, which are computed here",
 }
+ACTIVATIONS = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu-tanh"}
 # What the model code does: the part of our settings that a configuration does not choose.
 FIXED: dict[str, Any] = {
     "positions": "rotary",
     "norm": "rms",
-    "activation": "swiglu",
     "window": None,
     "embedding_norm": False,
 }
@@ -57,10 +69,8 @@ KINDS = {
 }
 
 
-def layout(
-    settings: CausalTransformerSettings, *, vocab: int, rows: int, prefix: str = PREFIX
-) -> WeightLayout:
-    """Return where these models keep their weights; tables may have more rows than tokens."""
+def layout(settings: CausalTransformerSettings, *, prefix: str = PREFIX) -> WeightLayout:
+    """Return where these models keep their weights."""
     head = settings.head_dim or settings.model_dim // settings.heads
     groups = settings.key_value_heads or settings.heads
     sizes = (settings.heads * head, groups * head, groups * head)
@@ -84,9 +94,8 @@ def layout(
             rule("attention.query_norm.weight", "self_attn.q_norm.weight"),
             rule("attention.key_norm.weight", "self_attn.k_norm.weight"),
         ]
-    table = Selected(tuple(range(vocab)), rows)
     rules = [
-        rule("backbone.embedded.embedding.weight", f"{prefix}embed_tokens.weight", table),
+        rule("backbone.embedded.embedding.weight", f"{prefix}embed_tokens.weight"),
         rule("backbone.norm.weight", f"{prefix}norm.weight"),
         *(
             one.inside(f"backbone.layers.{number}.", f"{prefix}layers.{number}.")
@@ -97,14 +106,14 @@ def layout(
     if settings.tie:
         copies = {"lm_head.weight": f"{prefix}embed_tokens.weight"}
         return WeightLayout(rules=rules, copies=copies, leftovers=LEFTOVERS)
-    rules.append(rule("projection.weight", "lm_head.weight", table))
+    rules.append(rule("projection.weight", "lm_head.weight"))
     return WeightLayout(rules=rules, leftovers=LEFTOVERS)
 
 
 def settings_of(options: Options) -> CausalTransformerSettings:
     """Return the settings of a model; all that is not supported is told at once."""
     kind = KINDS[options.get("model_type")]
-    options.expect(hidden_act="silu", use_sliding_window=False, pretraining_tp=1)
+    options.expect(use_sliding_window=False, pretraining_tp=1)
     biased = options.get("attention_bias", False)
     heads = options.number("num_attention_heads", 32)
     table = FIXED | {
@@ -115,6 +124,7 @@ def settings_of(options: Options) -> CausalTransformerSettings:
         "feed_forward": options.number("intermediate_size", 11_008),
         "context": options.number("max_position_embeddings", 2048),
         "norm_epsilon": options.get("rms_norm_eps", 1e-6),
+        "activation": options.among("hidden_act", ACTIVATIONS, "silu"),
         "attention_biases": kind.attention_biases or ("all" if biased else "none"),
         "feed_forward_biases": bool(options.get("mlp_bias", False)),
         "head_norm": kind.head_norm,
@@ -123,8 +133,8 @@ def settings_of(options: Options) -> CausalTransformerSettings:
         **_rotations(options),
     }
     head_dim = options.get("head_dim")
-    if head_dim is not None and head_dim * heads != table["model_dim"]:
-        table["head_dim"] = options.number("head_dim")
+    if head_dim is not None and options.number("head_dim") * heads != table["model_dim"]:
+        table["head_dim"] = head_dim
     options.finish()
     try:
         return validate(table, CausalTransformerSettings, origin=str(options.origin))
@@ -135,6 +145,11 @@ def settings_of(options: Options) -> CausalTransformerSettings:
 def _rotations(options: Options) -> dict[str, Any]:
     """Return the settings of the rotations, which older configurations keep in two places."""
     given = options.get("rope_parameters") or options.get("rope_scaling") or {}
+    if not isinstance(given, dict):
+        options.problems.append(f"rope_parameters = {given!r} (a table is expected)")
+        return {}
+    if given.get("partial_rotary_factor", options.get("partial_rotary_factor", 1)) != 1:
+        options.problems.append("partial_rotary_factor (only whole heads are rotated)")
     kind = given.get("rope_type", given.get("type", "default"))
     found = {"rotary_base": given.get("rope_theta") or options.get("rope_theta", 10_000.0)}
     if kind == "llama3":
@@ -152,12 +167,15 @@ def _rotations(options: Options) -> dict[str, Any]:
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model; what is missing, misshapen or different is a RunError that names it."""
-    settings = settings_of(options)
     rows = options.number("vocab_size", 32_000)
-    tokenizer = text_tokenizer(options, files, rows=rows)
+    numbering = text_ids(options, rows=rows)
+    settings = settings_of(options)
     prefix = PREFIX if f"{PREFIX}embed_tokens.weight" in tensors else ""
-    table = layout(settings, vocab=tokenizer.size, rows=rows, prefix=prefix)
-    model = build_language_model(settings, vocab=tokenizer.size)
+    said_by, embedding = f"vocab_size in {options.origin}", f"{prefix}embed_tokens.weight"
+    require_rows(tensors, embedding, rows, said_by=said_by, origin=files.weights)
+    tokenizer = text_tokenizer(options, files, numbering)
+    table = layout(settings, prefix=prefix)
+    model = built(lambda: build_language_model(settings, vocab=rows), tensors, origin=files.weights)
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="language-model",
@@ -175,8 +193,7 @@ def write(parts: ModelParts, folder: Path) -> None:
     settings = require_llama(parts)
     tokenizer = parts.tokenizers["text"]
     kind = _kind_of(settings)
-    table = layout(settings, vocab=tokenizer.size, rows=tokenizer.size)
-    tensors = written(parts.model, table)
+    tensors = written(parts.model, layout(settings))
     folder.mkdir(parents=True, exist_ok=True)
     special = write_text_tokenizer(tokenizer, folder)
     write_json(folder / CONFIG, config_of(settings, kind, rows=tokenizer.size) | special)
@@ -193,8 +210,12 @@ def require_llama(parts: ModelParts) -> CausalTransformerSettings:
         for name, value in FIXED.items()
         if getattr(settings, name) != value
     ]
-    if settings.head_norm and (settings.attention_biases != "none" or settings.feed_forward_biases):
-        wrong.append("model.head_norm with biases")
+    if settings.activation not in ACTIVATIONS.values():
+        wrong.append(f"model.activation = {settings.activation!r}")
+    if settings.head_norm and settings.attention_biases == "inputs":
+        wrong.append("model.head_norm with model.attention_biases = 'inputs'")
+    if settings.head_norm and settings.feed_forward_biases:
+        wrong.append("model.head_norm with model.feed_forward_biases")
     if settings.attention_biases == "inputs" and settings.feed_forward_biases:
         wrong.append("model.attention_biases = 'inputs' with model.feed_forward_biases")
     if wrong:
@@ -222,6 +243,7 @@ def config_of(settings: CausalTransformerSettings, kind: LlamaKind, *, rows: int
             "original_max_position_embeddings": settings.rotary_length,
         }
     head_dim = settings.head_dim or settings.model_dim // settings.heads
+    activations = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
     return {
         "model_type": kind.model_type,
         "architectures": [kind.model],
@@ -232,7 +254,7 @@ def config_of(settings: CausalTransformerSettings, kind: LlamaKind, *, rows: int
         "num_attention_heads": settings.heads,
         "num_key_value_heads": settings.key_value_heads or settings.heads,
         "head_dim": head_dim,
-        "hidden_act": "silu",
+        "hidden_act": activations[settings.activation],
         "max_position_embeddings": settings.context,
         "rms_norm_eps": 1e-6 if settings.norm_epsilon is None else settings.norm_epsilon,
         "rope_parameters": rotations,

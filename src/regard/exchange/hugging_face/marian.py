@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file, write_json
-from regard.exchange.fairseq import ACTIVATIONS, stack_rules
+from regard.exchange.fairseq import ACTIVATIONS, POSITIONS, stack_rules, with_positions
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
-from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.layout import WeightLayout, fill, rule, written
+from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture, search_settings
+from regard.exchange.hugging_face.bart import WAVES, position_tables
+from regard.exchange.hugging_face.pieces import SOURCE, TARGET
+from regard.exchange.layout import WeightLayout, built, fill, require_rows, rule, written
 from regard.exchange.operations import NEVER, Constant, Flattened, Selected
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.build import build_translator
@@ -19,7 +22,6 @@ from regard.settings.recipe import validate
 from regard.text.imported import ImportedTokenizer, Numbering
 from regard.text.splitters import SentencePieceSplitter, read_splitter
 
-SOURCE, TARGET = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 BIAS = "final_logits_bias"
 # Old configurations have options of BART, which their code does not read.
@@ -54,6 +56,13 @@ def layout(
     )
     inputs = Selected(target.theirs, target.size)
     rules = stack_rules(settings, prefix="model.")
+    leftovers = LEFTOVERS
+    if settings.positions == "learned":
+        leftovers = {}
+        rules += [
+            rule(f"{stack}.embedded.positions.vectors", POSITIONS.format(stack=stack))
+            for stack in ("encoder", "decoder")
+        ]
     copies = {"lm_head.weight": decoder}
     if settings.tie == "all":
         rules.append(rule("encoder.embedded.embedding.weight", shared, inputs))
@@ -72,7 +81,7 @@ def layout(
         if biased
         else rule("projection.bias", (), Constant(never=target.never))
     )
-    return WeightLayout(rules=rules, copies=copies, leftovers=LEFTOVERS)
+    return WeightLayout(rules=rules, copies=copies, leftovers=leftovers)
 
 
 def settings_of(options: Options) -> TransformerSettings:
@@ -108,12 +117,22 @@ def settings_of(options: Options) -> TransformerSettings:
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model with its two tokenizers."""
-    settings = settings_of(options)
-    source, target = _tokenizers(options, files, shared=settings.tie == "all")
+    shared = bool(options.get("share_encoder_decoder_embeddings", True))
+    numberings = _numberings(options, shared=shared)
+    settings = with_positions(settings_of(options), tensors)
+    tables = ("shared", "shared") if shared else ("encoder.embed_tokens", "decoder.embed_tokens")
+    for name, one in zip(tables, numberings, strict=True):
+        said_by = f"the vocabulary size in {options.origin}"
+        matrix = f"model.{name}.weight"
+        require_rows(tensors, matrix, one.size, said_by=said_by, origin=files.weights)
+    source, target = _tokenizers(files, numberings)
     table = layout(settings, source.numbering, target.numbering, biased=BIAS in tensors)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
-    beam = options.get("num_beams", 1)
     return ForeignModel(
         task="translate",
         model=model.eval(),
@@ -122,43 +141,48 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
         layout=table,
         recipe={
             "tokenizer": {"kind": "imported", "shared": settings.tie == "all"},
-            "decoding": {"beam": beam if isinstance(beam, int) and beam > 0 else 1},
+            "decoding": search_settings(options),
         },
         notes=_notes(source),
         leftovers=leftovers,
     )
 
 
-def _tokenizers(
-    options: Options, files: ForeignFiles, *, shared: bool
-) -> tuple[ImportedTokenizer, ImportedTokenizer]:
+def _numberings(options: Options, *, shared: bool) -> tuple[Numbering, Numbering]:
+    """Return the special ids of both languages; those that the model does not have are problems."""
     rows = options.number("vocab_size", 58_101)
     target_rows = rows if shared else options.number("decoder_vocab_size", rows)
     end, pad = options.get("eos_token_id", 0), options.get("pad_token_id", 58_100)
     begin = options.get("decoder_start_token_id", pad)
-    for name, number in (("eos", end), ("pad", pad), ("decoder_start", begin)):
-        if not isinstance(number, int) or not 0 <= number < target_rows:
-            options.problems.append(f"{name}_token_id = {number!r} (must be one of its ids)")
-    options.finish()
+    least = min(rows, target_rows)
+    source = Numbering(
+        size=rows,
+        pad=options.one_of_ids("pad_token_id", pad, rows=least),
+        begin=options.one_of_ids("decoder_start_token_id", begin, rows=least),
+        end=options.one_of_ids("eos_token_id", end, rows=least),
+    )
+    return source, replace(source, size=target_rows)
+
+
+def _tokenizers(
+    files: ForeignFiles, numberings: tuple[Numbering, Numbering]
+) -> tuple[ImportedTokenizer, ImportedTokenizer]:
     separate = (files.folder / TARGET_VOCABULARY).is_file()
     found = []
-    for side, vocabulary, size in (
-        (SOURCE, VOCABULARY, rows),
-        (TARGET, TARGET_VOCABULARY if separate else VOCABULARY, target_rows),
+    for side, vocabulary, numbering in (
+        (SOURCE, VOCABULARY, numberings[0]),
+        (TARGET, TARGET_VOCABULARY if separate else VOCABULARY, numberings[1]),
     ):
         path = files.folder / vocabulary
         splitter = read_splitter(
             SentencePieceSplitter, {"model": files.folder / side, "vocab.json": path}, origin=path
         )
-        if splitter.size > size:
+        if splitter.size > numbering.size:
             raise RunError(
-                f"{path} has {splitter.size} entries, but the model has rows for {size} only: the "
-                "files belong to different models."
+                f"{path} has {splitter.size} entries, but the model has rows for {numbering.size} "
+                "only: the files belong to different models."
             )
-        numbering = Numbering(
-            size=size, pad=pad, unknown=splitter.find("<unk>"), begin=begin, end=end
-        )
-        found.append((splitter, numbering))
+        found.append((splitter, replace(numbering, unknown=splitter.find("<unk>"))))
     tag = [f">>{files.languages[1]}<<"] if files.languages else []
     return ImportedTokenizer(*found[0], prefix=tag), ImportedTokenizer(*found[1])
 
@@ -193,7 +217,7 @@ def write(parts: ModelParts, folder: Path) -> None:
         ):
             raise SettingsError("MarianMT needs SentencePiece tokenizers with a vocabulary.")
     for name, value in FIXED.items():
-        if getattr(settings, name) != value:
+        if getattr(settings, name) != value and name not in WAVES:
             raise SettingsError(
                 f"MarianMT has no model.{name} = {getattr(settings, name)!r}, so this model cannot "
                 "be written in its layout."
@@ -201,6 +225,9 @@ def write(parts: ModelParts, folder: Path) -> None:
     config = config_of(settings, source.numbering, target.numbering)  # type: ignore[attr-defined]
     table = layout(settings, source.numbering, target.numbering)  # type: ignore[attr-defined]
     tensors = written(parts.model, table)
+    if any(getattr(settings, name) != FIXED[name] for name in WAVES):
+        tensors |= position_tables(parts.model, settings)
+        config["max_position_embeddings"] = len(tensors[POSITIONS.format(stack="decoder")])
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, config)
     write_safetensors(folder / WEIGHTS, tensors)

@@ -8,9 +8,13 @@ from typing import Any
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.exchange.formats import ForeignFiles, ForeignModel, ModelParts
-from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture
-from regard.exchange.hugging_face.tokenizers import pair_tokenizers, write_pair_tokenizers
-from regard.exchange.layout import Rule, WeightLayout, fill, rule, written
+from regard.exchange.hugging_face import CONFIG, WEIGHTS, Architecture, search_settings
+from regard.exchange.hugging_face.tokenizers import (
+    pair_ids,
+    pair_tokenizers,
+    write_pair_tokenizers,
+)
+from regard.exchange.layout import Rule, WeightLayout, built, fill, require_rows, rule, written
 from regard.exchange.operations import Constant, Interleaved, Joined, Selected
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.build import build_translator
@@ -20,7 +24,14 @@ from regard.text.imported import Numbering
 
 SHARED = "shared.weight"
 BIAS_TABLE = "{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-ACTIVATIONS = {"relu": "relu", "gated-gelu": "geglu-tanh", "gated-silu": "swiglu"}
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "silu": "swish",
+    "gated-gelu": "geglu-tanh",
+    "gated-silu": "swiglu",
+}
 GATED = ("geglu-tanh", "swiglu")
 FIXED: dict[str, Any] = {
     "encoder": "attention",
@@ -133,11 +144,18 @@ def settings_of(options: Options) -> TransformerSettings:
 
 def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignModel:
     """Return the model with its tokenizer, which is one for source and target."""
-    settings = settings_of(options)
     rows = options.number("vocab_size", 32_128)
-    source, target = pair_tokenizers(options, files, rows=rows)
+    numbering = pair_ids(options, rows=rows)
+    settings = settings_of(options)
+    said_by = f"vocab_size in {options.origin}"
+    require_rows(tensors, SHARED, rows, said_by=said_by, origin=files.weights)
+    source, target = pair_tokenizers(options, files, numbering)
     table = layout(settings, target.numbering)
-    model = build_translator(settings, source_vocab=source.size, target_vocab=target.size)
+    model = built(
+        lambda: build_translator(settings, source_vocab=source.size, target_vocab=target.size),
+        tensors,
+        origin=files.weights,
+    )
     leftovers = fill(model, table, tensors, origin=files.weights)
     return ForeignModel(
         task="translate",
@@ -145,7 +163,10 @@ def read(options: Options, tensors: Tensors, files: ForeignFiles) -> ForeignMode
         settings=settings,
         tokenizers={"source": source, "target": target},
         layout=table,
-        recipe={"tokenizer": {"kind": "imported", "shared": True}, "decoding": {"beam": 1}},
+        recipe={
+            "tokenizer": {"kind": "imported", "shared": True},
+            "decoding": search_settings(options),
+        },
         leftovers=leftovers,
     )
 
@@ -158,7 +179,8 @@ def write(parts: ModelParts, folder: Path) -> None:
         raise SettingsError("T5 has not these settings, so this model cannot be written as one.")
     tensors = written(parts.model, layout(settings, numbering))
     folder.mkdir(parents=True, exist_ok=True)
-    marks = write_pair_tokenizers(parts.tokenizers["source"], target, folder)
+    source = parts.tokenizers["source"]
+    marks = write_pair_tokenizers(source, target, folder, model_type="t5")
     write_json(folder / CONFIG, config_of(settings, rows=numbering.size) | marks)
     write_safetensors(folder / WEIGHTS, tensors)
 

@@ -15,18 +15,16 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_file, write_json
 from regard.base.protocols import Tokenizer
-from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
-from regard.exchange.fairseq import stack_rules
+from regard.exchange.fairseq import POSITIONS, stack_rules
 from regard.exchange.formats import ModelParts
 from regard.exchange.hugging_face import CONFIG, WEIGHTS
-from regard.exchange.hugging_face.bart import COMMON
+from regard.exchange.hugging_face.bart import COMMON, position_tables
 from regard.exchange.layout import WeightLayout, written
 from regard.exchange.sources import write_safetensors
 from regard.settings.models import TransformerSettings
 from regard.text.sentencepiece import SentencePieceTokenizer
 
-MOST_POSITIONS = 1_024  # of a table; ours may have no end
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu-tanh": "gelu_new", "swish": "swish"}
 MARIAN, PEGASUS = "marian", "pegasus"
 MODELS = {MARIAN: "MarianMTModel", PEGASUS: "PegasusForConditionalGeneration"}
@@ -95,11 +93,10 @@ def write_trained(parts: ModelParts, folder: Path) -> None:
     settings, kind = require_writable(parts.settings)
     model: Any = parts.model
     tensors = written(model, WeightLayout(rules=stack_rules(settings, prefix="model.")))
+    tensors |= position_tables(model, settings)
     for stack in ("encoder", "decoder"):
-        embedded = getattr(model, stack).embedded
-        tensors[f"model.{stack}.embed_positions.weight"] = _positions(embedded, settings)
         if settings.tie != "all":
-            table = embedded.embedding.weight.detach().clone()
+            table = getattr(model, stack).embedded.embedding.weight.detach().clone()
             tensors[f"model.{stack}.embed_tokens.weight"] = table
     if settings.tie == "all":
         tensors["model.shared.weight"] = model.decoder.embedded.embedding.weight.detach().clone()
@@ -108,20 +105,13 @@ def write_trained(parts: ModelParts, folder: Path) -> None:
     bias = model.projection.bias
     size = model.projection.out_features
     tensors["final_logits_bias"] = torch.zeros(1, size) if bias is None else bias.detach()[None]
-    rows = len(tensors["model.decoder.embed_positions.weight"])
+    rows = len(tensors[POSITIONS.format(stack="decoder")])
     sizes = (parts.tokenizers["source"].size, parts.tokenizers["target"].size)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, _config(settings, kind, sizes=sizes, rows=rows))
     write_json(folder / "generation_config.json", _generation(rows))
     write_safetensors(folder / WEIGHTS, {name: part.contiguous() for name, part in tensors.items()})
     write_file(folder / "README.md", _write_tokenizers(parts.tokenizers, folder, MODELS[kind]))
-
-
-def _positions(embedded: Any, settings: TransformerSettings) -> Tensor:
-    if embedded.positions is None:
-        return torch.zeros(MOST_POSITIONS, settings.model_dim)
-    vectors: Tensor = embedded.positions(embedded.positions.max_length or MOST_POSITIONS)
-    return vectors.detach().clone()
 
 
 def _generation(rows: int) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class _Sample:
 
     def add(self, drawn: Drawn) -> bool:
         """Take in one more token; return whether the sample ends with it."""
-        if drawn.token == self._text.end:
+        if drawn.token in self._text.ends:
             self.reason = "end"
             return True
         self._ids.append(drawn.token)
