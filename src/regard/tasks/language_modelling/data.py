@@ -222,9 +222,8 @@ class Parts:
 
     def valid(self) -> Iterator[str]:
         """Yield the text to validate on."""
-        if self._valid:
-            return self._valid()
-        return running_text.between(self._text(), self.characters, self.measure.characters)
+        first, last = self.characters, self.measure.characters
+        return self._valid() if self._valid else running_text.between(self._text(), first, last)
 
 
 def prepare_text(
