@@ -27,7 +27,7 @@ from rich.console import Console
 from regard.batching.batch import collate, encode_pairs
 from regard.corpora.grammar import generate
 from regard.corpora.grammar.choices import Selection
-from regard.corpora.grammar.generate import Split, Words
+from regard.corpora.grammar.generate import SplitName, WordList
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.parallel import SentencePair
 from regard.pictures.arcs import WordAttention, draw_arcs
@@ -44,8 +44,8 @@ from regard.training.checkpoint import read_state
 from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "antecedent.png"
-SIZES: dict[Split, int] = {"train": 16_000, "valid": 600, "test": 1_000}
-WORDS: Words = "small"
+SIZES: dict[SplitName, int] = {"train": 16_000, "valid": 600, "test": 1_000}
+WORDS: WordList = "small"
 LENGTHS = {"min_words": 8, "max_words": 18}
 # One decoder layer: it cannot look for the noun by itself, so the encoder has to.
 SETTINGS = [
@@ -136,7 +136,7 @@ def main() -> None:
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
 
-def half_with_pronouns(split: Split, size: int) -> list[SentencePair]:
+def half_with_pronouns(split: SplitName, size: int) -> list[SentencePair]:
     """Return pairs of the grammar: as many with a pronoun that has its noun in sight as without."""
     drawn = generate(pair="en-de", split=split, size=3 * size, words=WORDS, **LENGTHS)
     found = [pair for pair in drawn if pair.antecedents][: size // 2]

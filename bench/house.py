@@ -1,6 +1,6 @@
 """The state of the code base: how many files one command runs through, imports, sizes, and speed.
 
-    python bench/house.py
+    python bench/house.py [--write]
     python bench/house.py --before DIR [--rounds 9]
 
 Walks: `regard train transformer-tiny` (3 updates on a small corpus with train, valid and test
@@ -16,7 +16,8 @@ greedy and with a beam of 5. Ratios are median time before / median time now, so
 is faster. Training counts the seconds between two updates as the run records them; decoding is
 timed after a warm-up in the same process. Imports and model loading are in neither.
 Writes results/house.json if --before is given and there are at least 9 rounds; prints the figures
-otherwise.
+otherwise. --write brings walks and sizes up to date in that file and keeps the rest: the speeds and
+the figures of the earlier code, with the commit that they were measured at.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from statistics import median
 from types import FrameType
 from typing import Any, NamedTuple
 
-from result import commit, write_result
+from result import commit, read_result, write_result
 
 HERE = Path(__file__).resolve()
 ROUNDS = 9
@@ -103,6 +104,7 @@ def main() -> None:
     """Measure this checkout, and an earlier one if it is given."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--before", type=Path, help="checkout of the earlier code")
+    options.add_argument("--write", action="store_true", help="record walks and sizes alone")
     options.add_argument("--rounds", type=int, default=ROUNDS, help="of the speed measurements")
     options.add_argument("--updates", type=int, default=100, help="timed updates of a training")
     options.add_argument("--learn", type=int, default=400, help="updates of the run to decode with")
@@ -124,11 +126,29 @@ def main() -> None:
             figures |= found
             notes |= details
     print(json.dumps(figures, indent=1))
-    if not given.before or given.rounds < ROUNDS:
-        return
-    before = commit_of(versions[1])
-    command = f"python bench/house.py --before CHECKOUT_OF_{before} --rounds {given.rounds}"
-    print(f"wrote {write_result('house', figures, command=command, details=notes)}")
+    if given.before and given.rounds >= ROUNDS:
+        before = commit_of(versions[1])
+        command = f"python bench/house.py --before CHECKOUT_OF_{before} --rounds {given.rounds}"
+        notes["speeds were measured at"] = {"commit": commit(), "command": command}
+        print(f"wrote {write_result('house', figures, command=command, details=notes)}")
+    elif given.write:
+        figures, notes = kept(figures, notes)
+        command = "python bench/house.py --write"
+        print(f"wrote {write_result('house', figures, command=command, details=notes)}")
+
+
+def kept(
+    figures: dict[str, float], notes: dict[str, object]
+) -> tuple[dict[str, float], dict[str, object]]:
+    """Return new walks and sizes together with the speeds on record and where they are from."""
+    record = read_result("house")
+    details = record.get("details", {})
+    measured = {"commit": record.get("commit"), "command": record.get("command")}
+    return {**record.get("figures", {}), **figures}, {
+        "speeds were measured at": measured,
+        **details,
+        **notes,
+    }
 
 
 def commit_of(version: Version) -> str:

@@ -7,7 +7,9 @@ tried in `tests/tasks`.)
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -237,13 +239,28 @@ def _trees() -> dict[str, ast.Module]:
     return {f.relative_to(SOURCE).as_posix(): ast.parse(f.read_text("utf-8")) for f in files}
 
 
-def test_no_class_name_means_two_things() -> None:
-    places = defaultdict(list)
-    for name, tree in _trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(f"{name}:{node.lineno}")
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+def _type_names(tree: ast.Module, file: str) -> Iterator[tuple[str, str]]:
+    """Yield each class and each name that is given to a type, with what it stands for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, f"{file}:{node.lineno}"
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            value = ast.unparse(node.value)
+            option = file.startswith("cli/") and value.startswith("Annotated[")
+            name = target.id if isinstance(target, ast.Name) else ""
+            is_type = re.fullmatch(r"[A-Z][A-Za-z]*[a-z]", name) and "TypeVar(" not in value
+            if is_type and not option:
+                yield name, value
+
+
+def test_no_name_of_a_class_or_type_means_two_things() -> None:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for file, tree in _trees().items():
+        for name, meaning in _type_names(tree, file):
+            found[name].add(meaning)
+    assert {name: meanings for name, meanings in found.items() if len(meanings) > 1} == {}
 
 
 def test_files_and_functions_are_of_a_readable_size() -> None:

@@ -16,8 +16,7 @@ from protocol import BETAS, CLIP, LEARNING_RATE, SIDE_TOKENS, SIZES, VOCABULARY,
 
 from regard.batching.batch import Batch, Example
 from regard.batching.order import BatchOrder, BatchPosition, iterate
-from regard.compute.device import keep_memory
-from regard.compute.processes import processes_for
+from regard.compute.device import keep_memory, processes_for
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.objective import batch_loss

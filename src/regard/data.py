@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.corpora.statistics import CorpusStatistics
 
 BUILT_IN = ("grammar",)
-Files = str | Path | Sequence[str | Path]
+Paths = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CorpusTools:
 
     @staticmethod
     def filter(
-        data: Files,
+        data: Paths,
         *,
         out: str | Path,
         pair: str | None = None,
@@ -187,7 +187,7 @@ class CorpusTools:
 
     @staticmethod
     def split(
-        data: Files,
+        data: Paths,
         *,
         out: str | Path,
         valid: int = 1_000,
@@ -215,7 +215,7 @@ class CorpusTools:
 
     @staticmethod
     def stats(
-        data: Files,
+        data: Paths,
         *,
         pair: str | None = None,
         columns: Sequence[str] = (),

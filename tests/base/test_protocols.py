@@ -8,7 +8,7 @@ from regard.base.protocols import StepDecoder, Tokenizer
 from regard.base.special_tokens import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from regard.models.build import build_translator
 from regard.settings.models import RecurrentSettings
-from regard.text.tokenizers import Kind, load_tokenizer, train_tokenizer
+from regard.text.tokenizers import TokenizerKind, load_tokenizer, train_tokenizer
 
 
 def test_the_special_tokens_come_first() -> None:
@@ -17,7 +17,7 @@ def test_the_special_tokens_come_first() -> None:
 
 
 @pytest.mark.parametrize("kind", ["character", "word", "sentencepiece"])
-def test_every_tokenizer_keeps_the_protocol(kind: Kind, tmp_path: Path) -> None:
+def test_every_tokenizer_keeps_the_protocol(kind: TokenizerKind, tmp_path: Path) -> None:
     trained = train_tokenizer(["a b c", "c b a"], kind=kind, size=300)
     trained.save(tmp_path, "side")
     assert isinstance(trained, Tokenizer)

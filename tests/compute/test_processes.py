@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from regard.base.errors import SettingsError
-from regard.compute.processes import WorkerProcess, processes_for
+from regard.compute.device import processes_for
+from regard.compute.processes import WorkerProcess
 
 MODEL = nn.Linear(10, 100)
 
@@ -46,14 +47,12 @@ def test_as_many_as_are_asked_for_or_worth_their_while(
 
 
 def test_a_large_model_is_left_to_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "regard.compute.processes.MOST_PARAMETERS", 1_000
-    )  # parameters; it has 1,100
+    monkeypatch.setattr("regard.compute.device.MOST_PARAMETERS", 1_000)  # parameters; it has 1,100
     assert processes(monkeypatch=monkeypatch) == 1
 
 
 def test_workers_that_cannot_be_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.compute.processes.CAN_FORK", False)
+    monkeypatch.setattr("regard.compute.device.CAN_FORK", False)
     assert processes(monkeypatch=monkeypatch) == 1
     with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):
         processes(2, monkeypatch=monkeypatch)

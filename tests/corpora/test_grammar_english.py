@@ -6,7 +6,14 @@ import pytest
 
 from regard.corpora.grammar import english
 from regard.corpora.grammar.lexicon import lexicon
-from regard.corpora.grammar.tree import Clause, Description, NounPhrase, Pronoun, Sentence, Tense
+from regard.corpora.grammar.tree import (
+    Clause,
+    Description,
+    NounPhrase,
+    Pronoun,
+    SentenceTree,
+    Tense,
+)
 
 WORDS = lexicon(small=False)
 NOUNS = {word.english: word for word in WORDS.nouns}
@@ -33,7 +40,7 @@ def test_the_indefinite_article_follows_the_sound(following: str, article: str) 
 
 
 def say(clause: Clause) -> str:
-    return " ".join(token.text for token in english.realise(Sentence(clauses=(clause,))))
+    return " ".join(token.text for token in english.realise(SentenceTree(clauses=(clause,))))
 
 
 AGREEMENT: list[tuple[str, Tense, bool, str]] = [
@@ -68,6 +75,6 @@ def test_the_article_looks_at_the_word_that_follows_it() -> None:
 def test_words_of_several_parts_are_several_words_with_one_cause() -> None:
     verb = replace(VERBS["sleep"], english="take off", english_third="takes off")
     clause = Clause(subject=Pronoun("he"), verb=verb, tense="present")
-    tokens = english.realise(Sentence(clauses=(clause,)))
+    tokens = english.realise(SentenceTree(clauses=(clause,)))
     assert [token.text for token in tokens] == ["he", "takes", "off"]
     assert tokens[1].causes == tokens[2].causes

@@ -37,7 +37,7 @@ from regard.corpora.grammar.tree import (
     Pronoun,
     PronounWord,
     RelativePronoun,
-    Sentence,
+    SentenceTree,
     Subordinate,
 )
 
@@ -125,11 +125,11 @@ def be(
     )
 
 
-def sentence(*clauses: Clause, **parts: Any) -> Sentence:
-    return Sentence(clauses=clauses, **parts)
+def sentence(*clauses: Clause, **parts: Any) -> SentenceTree:
+    return SentenceTree(clauses=clauses, **parts)
 
 
-def text(tree: Sentence) -> str:
+def text(tree: SentenceTree) -> str:
     return " ".join(token.text for token in french.realise(tree))
 
 
@@ -137,7 +137,7 @@ def say(clause: Clause) -> str:
     return text(sentence(clause))
 
 
-def links(tree: Sentence) -> set[str]:
+def links(tree: SentenceTree) -> set[str]:
     source, target = english.realise(tree), french.realise(tree)
     return {f"{source[i].text}-{target[j].text}" for i, j in align(source, target)}
 
@@ -385,7 +385,7 @@ def test_a_clause(clause: Clause, expected: str) -> None:
     assert say(clause) == expected
 
 
-def crossing(predicate: str) -> Sentence:
+def crossing(predicate: str) -> SentenceTree:
     """Return why the animal did not cross the street: it, or the street, was too ..."""
     animal, street = np("the animal"), np("the street")
     antecedent = animal if predicate == "tired" else street
@@ -439,7 +439,7 @@ SENTENCES = [
 @pytest.mark.parametrize(
     ("tree", "expected"), [row[1:] for row in SENTENCES], ids=[row[0] for row in SENTENCES]
 )
-def test_a_sentence(tree: Sentence, expected: str) -> None:
+def test_a_sentence(tree: SentenceTree, expected: str) -> None:
     assert text(tree) == expected
 
 
@@ -470,7 +470,7 @@ ALIGNMENTS = [
 
 
 @pytest.mark.parametrize(("tree", "expected"), ALIGNMENTS, ids=[row[1] for row in ALIGNMENTS])
-def test_words_are_linked_as_a_reader_would(tree: Sentence, expected: str) -> None:
+def test_words_are_linked_as_a_reader_would(tree: SentenceTree, expected: str) -> None:
     assert links(tree) == set(expected.split())
 
 

@@ -15,7 +15,7 @@ from regard.corpora.grammar.tree import (
     PrepositionalPhrase,
     Pronoun,
     RelativePronoun,
-    Sentence,
+    SentenceTree,
     Subordinate,
 )
 
@@ -73,14 +73,14 @@ def where(preposition: str, text: str) -> PrepositionalPhrase:
     return PrepositionalPhrase(preposition, phrase(text))  # type: ignore[arg-type]
 
 
-def say(sentence: Sentence | Clause) -> tuple[str, str]:
+def say(sentence: SentenceTree | Clause) -> tuple[str, str]:
     if isinstance(sentence, Clause):
-        sentence = Sentence(clauses=(sentence,))
+        sentence = SentenceTree(clauses=(sentence,))
     realised = english.realise(sentence), german.realise(sentence)
     return tuple(" ".join(token.text for token in tokens) for tokens in realised)  # type: ignore[return-value]
 
 
-def check(cases: list[tuple[Sentence | Clause, str, str]]) -> None:
+def check(cases: list[tuple[SentenceTree | Clause, str, str]]) -> None:
     for sentence, source, target in cases:
         assert say(sentence) == (source, target)
 
@@ -329,8 +329,8 @@ def test_modal_verbs_agree_and_can_be_denied() -> None:
     )
 
 
-def because(inner: Clause, conjunction: Any = "because") -> Sentence:
-    return Sentence(
+def because(inner: Clause, conjunction: Any = "because") -> SentenceTree:
+    return SentenceTree(
         clauses=(clause("I", "laugh"),), subordinates=(Subordinate(conjunction, inner),)
     )
 
@@ -372,7 +372,7 @@ def test_conjunctions(word: str, translated: str) -> None:
     inner = clause("dogs", "sleep")
     check([(because(inner, word), f"I laugh {word} dogs sleep",
             f"ich lache , {translated} Hunde schlafen")])  # fmt: skip
-    fronted = Sentence(
+    fronted = SentenceTree(
         fronted=Subordinate(word, clause("dogs", "sleep")),  # type: ignore[arg-type]
         clauses=(clause("he", "call", "the man"),),
     )
@@ -431,7 +431,7 @@ def test_relative_clauses_stand_between_commas() -> None:
                 "er ruft den Mann , der schläft , an",
             ),
             (
-                Sentence(
+                SentenceTree(
                     clauses=(
                         clause("I", "see", relative("the man", "sleep")),
                         clause("he", "laugh"),
@@ -450,7 +450,7 @@ def test_relative_clauses_stand_between_commas() -> None:
                 "ich lache , weil das Pferd , das alt ist , schläft",
             ),
             (
-                Sentence(
+                SentenceTree(
                     clauses=(clause("I", "see", relative("the man", "sleep")),),
                     subordinates=(Subordinate("because", clause("he", "laugh")),),
                 ),
@@ -458,7 +458,7 @@ def test_relative_clauses_stand_between_commas() -> None:
                 "ich sehe den Mann , der schläft , weil er lacht",
             ),
             (
-                Sentence(
+                SentenceTree(
                     fronted=Subordinate(
                         "if", clause("I", "see", relative("the man", "sleep", negated=True))
                     ),
@@ -491,7 +491,7 @@ def test_that_clauses_and_coordination() -> None:
                 "ich lache , weil er weiß , dass ich sie anrufe",
             ),
             (
-                Sentence(
+                SentenceTree(
                     fronted=Subordinate("because", clause("he", "sleep", tense="past")),
                     clauses=(
                         clause("I", "laugh", tense="past"),
@@ -622,7 +622,7 @@ def test_it_takes_the_gender_of_its_noun(
     heads = phrase(subject), phrase(thing)
     host = clause(heads[0], "cross", heads[1], negated=True, tense="past")
     described = clause(Pronoun("it", heads[chosen]), predicate=f"too {adjective}", tense="past")
-    sentence = Sentence(clauses=(host,), subordinates=(Subordinate("because", described),))
+    sentence = SentenceTree(clauses=(host,), subordinates=(Subordinate("because", described),))
     check(
         [
             (
@@ -637,14 +637,14 @@ def test_it_takes_the_gender_of_its_noun(
 
 def test_they_points_to_its_noun_and_a_free_pronoun_to_none() -> None:
     dogs = phrase("the dogs")
-    sentence = Sentence(
+    sentence = SentenceTree(
         clauses=(clause("he", "see", dogs), clause(Pronoun("they", dogs), predicate="ill")),
         joints=("but",),
     )
     check([(sentence, "he sees the dogs but they are ill",
             "er sieht die Hunde , aber sie sind krank")])  # fmt: skip
     assert antecedents(english.realise(sentence)) == ((5, 3),)
-    assert antecedents(english.realise(Sentence(clauses=(clause("they", "sleep"),)))) == ()
+    assert antecedents(english.realise(SentenceTree(clauses=(clause("they", "sleep"),)))) == ()
 
 
 ALIGNED = [
@@ -683,7 +683,7 @@ ALIGNED = [
         "sie=them nicht=not anrufe=do+call",
     ),
     (
-        Sentence(
+        SentenceTree(
             fronted=Subordinate("if", clause("I", "see", relative("the man", "sleep"))),
             clauses=(clause("he", "laugh"), clause("she", "laugh")),
             joints=("but",),
@@ -699,9 +699,9 @@ ALIGNED = [
 
 
 @pytest.mark.parametrize(("sentence", "expected"), ALIGNED, ids=[each[1] for each in ALIGNED])
-def test_alignment(sentence: Sentence | Clause, expected: str) -> None:
+def test_alignment(sentence: SentenceTree | Clause, expected: str) -> None:
     if isinstance(sentence, Clause):
-        sentence = Sentence(clauses=(sentence,))
+        sentence = SentenceTree(clauses=(sentence,))
     source, target = english.realise(sentence), german.realise(sentence)
     links = align(source, target)
     found = [

@@ -12,7 +12,7 @@ from regard.base.errors import DataError, SettingsError
 from regard.corpora.graph import (
     FeatureMatrix,
     Graph,
-    Split,
+    GraphSplit,
     class_numbers,
     neighbourhoods,
     split_at_random,
@@ -311,6 +311,6 @@ def test_a_split_changes_the_fingerprint() -> None:
     graph = small_graph([[0], [1]])
     part = np.array([0])
     other = Graph(
-        graph.features, graph.labels, graph.pairs, graph.classes, split=Split(part, part, part)
+        graph.features, graph.labels, graph.pairs, graph.classes, split=GraphSplit(part, part, part)
     )
     assert graph.fingerprint() != other.fingerprint()

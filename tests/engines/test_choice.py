@@ -13,8 +13,7 @@ import torch
 from tests.conftest import TOY_WORDS
 
 from regard.base.errors import SettingsError
-from regard.compute.device import available_cores
-from regard.compute.processes import CAN_FORK
+from regard.compute.device import CAN_FORK, available_cores
 from regard.corpora.parallel import SentencePair
 from regard.engines import choice, preparation
 from regard.engines.choice import PlannedSearch, choose_engine, layouts

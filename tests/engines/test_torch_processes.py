@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.compute.processes import CAN_FORK
+from regard.compute.device import CAN_FORK
 from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.torch_engine import Engine, TorchEngine, TorchProcesses

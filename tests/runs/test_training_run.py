@@ -18,7 +18,7 @@ import pytest
 
 import regard
 from regard.base.errors import Interrupted, RegardError, RunError
-from regard.compute.processes import using_threads
+from regard.compute.device import using_threads
 from regard.runs.display import SilentDisplay
 from regard.runs.run import Run, open_store, training_run
 from regard.tasks import parse_recipe

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
+from regard.serving.batcher import Batcher, QueuedSentence, TranslationOptions, TranslationOutcome
 from regard.serving.errors import ApiError, BusyError
 from regard.tasks.translation.results import Translation
 
@@ -32,7 +32,7 @@ class Recorder:
         if not gated:
             self.gate.set()
 
-    async def __call__(self, batch: Sequence[QueuedSentence]) -> list[Outcome]:
+    async def __call__(self, batch: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
         self.batches.append([sentence.text for sentence in batch])
         await self.gate.wait()
         return [
@@ -192,7 +192,7 @@ def test_a_bad_sentence_fails_only_its_own_request() -> None:
 
 
 def test_a_failed_batch_fails_its_requests() -> None:
-    async def broken(batch: Sequence[QueuedSentence]) -> list[Outcome]:
+    async def broken(batch: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
         raise RuntimeError("no model")
 
     async def scenario(batcher: Batcher, recorder: Recorder) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.base.errors import RunError
 from regard.batching.batch import Batch, Example, collate
-from regard.compute.processes import CAN_FORK
+from regard.compute.device import CAN_FORK
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.objective import batch_loss

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
-from regard.training.optimisers import Matrix, Muon, orthogonal
+from regard.training.optimisers import Muon, MuonMatrix, orthogonal
 
 BETAS = (0.9, 0.98)
 
@@ -34,7 +34,7 @@ def test_nothing_to_learn_is_no_step() -> None:
 
 
 def muon(parameter: nn.Parameter, *, parts: int = 1, **options: Any) -> Muon:
-    return Muon([Matrix(parameter, parts)], [], betas=BETAS, **options)
+    return Muon([MuonMatrix(parameter, parts)], [], betas=BETAS, **options)
 
 
 def after(optimizer: Muon, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ def test_all_else_goes_by_adam() -> None:
     torch.manual_seed(1)
     matrix, other, twin = (nn.Parameter(torch.randn(3, 3)) for _ in range(3))
     twin.data.copy_(other.data)
-    ours = Muon([Matrix(matrix)], [other], betas=BETAS, weight_decay=0.1)
+    ours = Muon([MuonMatrix(matrix)], [other], betas=BETAS, weight_decay=0.1)
     theirs = torch.optim.AdamW([twin], betas=BETAS, weight_decay=0.1)
     for _ in range(5):
         gradient = torch.randn(3, 3)
@@ -96,7 +96,7 @@ def with_muon(toy: Any) -> Callable[[Path], Any]:
     def make(folder: Path) -> Any:
         task = toy(folder)
         first, *others = task.model.parameters()
-        task.optimizer = Muon([Matrix(first)], others, betas=BETAS)
+        task.optimizer = Muon([MuonMatrix(first)], others, betas=BETAS)
         return task
 
     return make

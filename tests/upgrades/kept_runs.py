@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import regard
-from regard.corpora.graph import FeatureMatrix, Graph, Split
+from regard.corpora.graph import FeatureMatrix, Graph, GraphSplit
 from regard.runs.run import FORMAT
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ GRAPH = Graph(
     labels=np.arange(12) // 6,
     pairs=RING.T.copy(),
     classes=("low", "high"),
-    split=Split(*(np.arange(first, 12, 3) for first in range(3))),
+    split=GraphSplit(*(np.arange(first, 12, 3) for first in range(3))),
 )
 
 

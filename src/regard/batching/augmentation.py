@@ -15,7 +15,7 @@ from regard.base.shapes import Int, Tensor
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.batching.batch import Batch, Example, by_length, taken
 from regard.corpora.parallel import SentencePair
-from regard.text.perturbation import Texts, perturbed
+from regard.text.perturbation import BothSides, perturbed
 
 
 @runtime_checkable
@@ -42,7 +42,7 @@ class Perturber:
         state = np.random.SeedSequence([self._seed, epoch, row]).generate_state(2, np.uint64)
         draw = Random(int(state[0]))
 
-        def other() -> Texts:
+        def other() -> BothSides:
             pair = self._pairs[int(state[1]) % len(self._pairs)]
             return pair.source, pair.target
 

@@ -17,9 +17,9 @@ from regard.batching.batch import Example, TrainingExamples
 from regard.corpora.blocks import mapped
 from regard.corpora.parallel import SentencePair
 from regard.corpora.store import (
-    Row,
     RowStore,
     RowWriter,
+    StoredRow,
     StoredSequence,
     StoreError,
     type_of,
@@ -34,7 +34,7 @@ Watch = Callable[[int, float | None], None]
 class StoredExamples(StoredSequence[Example]):
     """Examples in a store of token ids; an id that the vocabulary does not have is refused."""
 
-    def _item(self, row: Row) -> Example:
+    def _item(self, row: StoredRow) -> Example:
         for ids, size in zip(row, self.store.made_of["sizes"], strict=True):
             if len(ids) and int(ids.max()) >= size:
                 raise StoreError(self.store.folder, f"a token has the id {int(ids.max())}")

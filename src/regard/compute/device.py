@@ -1,4 +1,4 @@
-"""What the machine offers: cores, instruction sets, number formats, memory allocator.
+"""What the machine offers, and how much of it is used: cores, instructions, formats, memory.
 
 The last digits of a result depend on it, besides seed, data and settings: sums of floating-point
 numbers depend on their order, and that on how many threads and processes share them, on the
@@ -8,8 +8,9 @@ instructions of the processor and on the library that computes them.
 import ctypes
 import os
 import platform
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 
@@ -33,6 +34,45 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """Let torch's operations use `count` threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# A GPU cannot be used from a copy of a process.
+CAN_FORK = sys.platform == "linux" and not torch.accelerator.is_available()
+# The operations of a larger model are large enough for threads to share.
+MOST_PARAMETERS = 20_000_000
+# With fewer tokens, a process has too little to do.
+FEWEST_TOKENS = 2_000
+
+
+def processes_for(
+    model: nn.Module, *, wanted: int | None, tokens: int, compiled: bool = False
+) -> int:
+    """Return the number of processes asked for or, if none is, the number that pays.
+
+    `tokens` is the size of a batch.
+    """
+    possible = CAN_FORK and not compiled
+    if wanted is not None and wanted > 1 and not possible:
+        raise SettingsError(
+            f"training.processes = {wanted} needs Linux, no GPU and no training.compile; "
+            "set it to 1 or leave it out."
+        )
+    if wanted is not None:
+        return wanted
+    if not possible or sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
+        return 1
+    return max(1, min(torch.get_num_threads(), tokens // FEWEST_TOKENS))
 
 
 PROCESSORS = Path("/proc/cpuinfo")

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,12 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from torch import nn
 
-from regard.base.errors import SettingsError
-
-# A GPU cannot be used from a copy of a process.
-CAN_FORK = sys.platform == "linux" and not torch.accelerator.is_available()
 # The ends of all pipes on this side.
 _PIPES: WeakSet[Connection] = WeakSet()
 
@@ -89,17 +83,6 @@ def signals_held() -> Iterator[None]:
             signal.raise_signal(received)
 
 
-@contextmanager
-def using_threads(count: int) -> Iterator[None]:
-    """Let torch's operations use `count` threads inside the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _serve(pipe: Connection, work: Callable[[Any], Any], outlasts_signals: bool) -> None:
     """Reply to requests until the other end of the pipe is closed: what a worker runs."""
     # Copies of the first process's ends would hide that it has ended.
@@ -111,29 +94,3 @@ def _serve(pipe: Connection, work: Callable[[Any], Any], outlasts_signals: bool)
     with suppress(EOFError, OSError):
         while True:
             pipe.send(work(pipe.recv()))
-
-
-# The operations of a larger model are large enough for threads to share.
-MOST_PARAMETERS = 20_000_000
-# With fewer tokens, a process has too little to do.
-FEWEST_TOKENS = 2_000
-
-
-def processes_for(
-    model: nn.Module, *, wanted: int | None, tokens: int, compiled: bool = False
-) -> int:
-    """Return the number of processes asked for or, if none is, the number that pays.
-
-    `tokens` is the size of a batch.
-    """
-    possible = CAN_FORK and not compiled
-    if wanted is not None and wanted > 1 and not possible:
-        raise SettingsError(
-            f"training.processes = {wanted} needs Linux, no GPU and no training.compile; "
-            "set it to 1 or leave it out."
-        )
-    if wanted is not None:
-        return wanted
-    if not possible or sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
-        return 1
-    return max(1, min(torch.get_num_threads(), tokens // FEWEST_TOKENS))

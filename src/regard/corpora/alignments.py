@@ -8,7 +8,7 @@ from regard.base.errors import DataError, RegardError
 from regard.corpora.lines import read_lines
 from regard.scoring.alignment import GoldLinks, parse_gold
 
-Links = tuple[tuple[int, int], ...]
+LinkTuple = tuple[tuple[int, int], ...]
 
 LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
@@ -18,7 +18,7 @@ def format_alignment(links: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def parse_alignment(text: str, *, path: Path, line: int) -> Links:
+def parse_alignment(text: str, *, path: Path, line: int) -> LinkTuple:
     """Return the links of one line; errors name `path` and `line`."""
     links = []
     for item in text.split():
@@ -35,7 +35,7 @@ def parse_alignment(text: str, *, path: Path, line: int) -> Links:
 
 
 def check_links(
-    links: Links, *, source_words: int, target_words: int, path: Path, line: int
+    links: LinkTuple, *, source_words: int, target_words: int, path: Path, line: int
 ) -> None:
     """Refuse links to words that the sentences do not have."""
     for source, target in links:
@@ -52,7 +52,7 @@ def check_links(
                 )
 
 
-def read_alignments(path: Path) -> list[Links]:
+def read_alignments(path: Path) -> list[LinkTuple]:
     """Return the links of each sentence pair, one line per pair; a line may be empty."""
     return [
         parse_alignment(text, path=path, line=number)

@@ -30,7 +30,7 @@ from regard.settings.recipe import parse_table, validate
 EXAMPLES = 3  # of dropped pairs, for each filter
 SHOWN = 60  # characters of an example
 
-Score = Callable[[Sequence[TextPair]], Sequence[bool]]
+Scorer = Callable[[Sequence[TextPair]], Sequence[bool]]
 
 
 @dataclass
@@ -160,7 +160,7 @@ def filter_corpus(
     pair: str | None = None,
     columns: Sequence[str] = (),
     set: Mapping[str, Any] | Sequence[str] = (),
-    scored: Callable[[Sequence[TextPair]], Score] | None = None,
+    scored: Callable[[Sequence[TextPair]], Scorer] | None = None,
     scored_by: str = "",
     processes: int | None = None,
     progress: Callable[[int], None] = lambda read: None,

@@ -25,7 +25,7 @@ from regard.corpora.filters import TextPair
 from regard.corpora.parallel import iterate_pairs
 from regard.corpora.sources import LeftOut, locate
 
-Progress = Callable[[int], None]
+CopyProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def mix_corpora(
     temperature: float = 1.0,
     size: int | None = None,
     seed: int = 1,
-    progress: Progress = lambda written: None,
+    progress: CopyProgress = lambda written: None,
 ) -> Mixture:
     """Write a mixture of corpora, and return how many pairs it has of each.
 
@@ -172,7 +172,7 @@ def split_corpus(
     columns: Sequence[str] = (),
     seed: int = 1,
     processes: int | None = None,
-    progress: Progress = lambda written: None,
+    progress: CopyProgress = lambda written: None,
 ) -> dict[str, int]:
     """Write train, valid and test of a corpus into a folder, and return how many pairs each has.
 

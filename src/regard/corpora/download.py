@@ -23,7 +23,7 @@ PAUSE = 1.0  # seconds before the second attempt; doubled before each further on
 LONGEST_ANSWER = 16 << 20  # bytes of a catalogue's answer
 AGENT = {"User-Agent": "regard"}
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Is told the bytes that are there, and of how many if that is known."""
 
 
@@ -65,7 +65,7 @@ def download(
     path: Path,
     *,
     wanted: Checksum | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: DownloadProgress = lambda done, total: None,
 ) -> Checksum:
     """Download a file and return its checksum; refuse one that is not the wanted one.
 
@@ -111,7 +111,7 @@ def fetch_json(url: str) -> Any:
         raise _failed(url, None, error) from None
 
 
-def _attempt(url: str, part: Path, notes: Path, progress: Progress) -> None:
+def _attempt(url: str, part: Path, notes: Path, progress: DownloadProgress) -> None:
     """Download what is still missing."""
     known = read_json(notes, owner="download") if notes.is_file() and part.is_file() else {}
     mark = known.get("mark") if known.get("url") == url else None

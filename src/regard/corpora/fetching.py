@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from regard.base.budgets import STREAMED, require_small_archive
 from regard.base.errors import DataError, RunError, SettingsError
 from regard.base.files import locked, read_json, write_json
-from regard.corpora.download import Checksum, DownloadError, Progress, download, fetch_json
+from regard.corpora.download import Checksum, DownloadError, DownloadProgress, download, fetch_json
 from regard.corpora.sources import languages_of
 from regard.settings.recipe import require_known
 
@@ -149,7 +149,7 @@ def fetch_corpus(
     out: str | Path,
     pair: str | None = None,
     version: str = "latest",
-    progress: Progress = lambda done, total: None,
+    progress: DownloadProgress = lambda done, total: None,
 ) -> FetchedCorpus:
     """Download a corpus into a folder, or check that it is there already.
 
@@ -207,7 +207,7 @@ def _checked(folder: Path, name: str, pair: str | None, version: str) -> Fetched
     return found
 
 
-def _pinned(name: str, folder: Path, pair: str | None, progress: Progress) -> FetchedCorpus:
+def _pinned(name: str, folder: Path, pair: str | None, progress: DownloadProgress) -> FetchedCorpus:
     corpus = pinned_corpora()[name]
     wanted = corpus.languages
     if pair is not None:
@@ -229,7 +229,7 @@ def _pinned(name: str, folder: Path, pair: str | None, progress: Progress) -> Fe
 
 
 def _from_opus(
-    name: str, folder: Path, pair: str | None, version: str, progress: Progress
+    name: str, folder: Path, pair: str | None, version: str, progress: DownloadProgress
 ) -> FetchedCorpus:
     """Fetch a corpus of OPUS: an archive with two line files and its licence."""
     if pair is None:

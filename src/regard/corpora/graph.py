@@ -55,7 +55,7 @@ class FeatureMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class GraphSplit:
     """The nodes for training, validation and test."""
 
     train: Int[np.ndarray, "train"]
@@ -71,7 +71,7 @@ class Graph:
     labels: Int[np.ndarray, "nodes"]
     pairs: Int[np.ndarray, "2 edges"]
     classes: tuple[str, ...]
-    split: Split | None = None
+    split: GraphSplit | None = None
     names: tuple[str, ...] | None = None
 
     @property
@@ -148,7 +148,7 @@ def split_at_random(
         train += own[: min(per_class, max(1, len(own) // 2))].tolist()
     rest = random.permutation(np.setdiff1d(np.flatnonzero(graph.labels != UNLABELLED), train))
     valid = min(valid, len(rest) // 3)
-    parts = Split(np.sort(train).astype(np.int64), rest[:valid], rest[valid : valid + test])
+    parts = GraphSplit(np.sort(train).astype(np.int64), rest[:valid], rest[valid : valid + test])
     return checked(replace(graph, split=parts), path=path)
 
 
@@ -202,7 +202,7 @@ def _check_edges(graph: Graph, path: Path) -> None:
         )
 
 
-def _check_split(graph: Graph, split: Split, path: Path) -> None:
+def _check_split(graph: Graph, split: GraphSplit, path: Path) -> None:
     parts = {"training": split.train, "validation": split.valid, "test": split.test}
     for name, part in parts.items():
         if not len(part):

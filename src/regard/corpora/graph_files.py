@@ -14,7 +14,7 @@ from regard.base.budgets import SHOWN, Meter, open_input, require_small_archive
 from regard.base.errors import DataError, SettingsError
 from regard.base.files import whole_file
 from regard.corpora.formats.xml_events import parse_safely, safe_parser
-from regard.corpora.graph import FeatureMatrix, Graph, Split, checked, class_numbers
+from regard.corpora.graph import FeatureMatrix, Graph, GraphSplit, checked, class_numbers
 from regard.corpora.lines import csv_rows, read_lines, read_whole
 
 SPARSE = ("x_data", "x_indices", "x_indptr", "x_shape")
@@ -46,7 +46,7 @@ def read_npz(path: Path) -> Graph:
         )
     split = None
     if all(name in arrays for name in PARTS):
-        split = Split(*(_integers(arrays[name], name, path, axes=1) for name in PARTS))
+        split = GraphSplit(*(_integers(arrays[name], name, path, axes=1) for name in PARTS))
     highest = int(labels.max(initial=0))
     if highest >= max(1, len(labels)):
         raise DataError(

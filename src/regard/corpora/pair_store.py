@@ -22,7 +22,7 @@ from regard.base.files import Fingerprint, fingerprint, locked, whole_folder
 from regard.corpora.blocks import digests_of, in_blocks
 from regard.corpora.composition import LowestKeys
 from regard.corpora.parallel import SentencePair, fingerprint_of
-from regard.corpora.store import Row, RowStore, RowWriter, StoredSequence, StoreError
+from regard.corpora.store import RowStore, RowWriter, StoredRow, StoredSequence, StoreError
 
 ENDS_READ = 1 << 16  # bytes at both ends of a file that tell whether it has changed
 KEY_ROWS = 1 << 20
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 class StoredPairs(StoredSequence[SentencePair]):
     """Sentence pairs in a store of texts."""
 
-    def _item(self, row: Row) -> SentencePair:
+    def _item(self, row: StoredRow) -> SentencePair:
         try:
             source, target = (str(side.tobytes(), "utf-8", "surrogatepass") for side in row)
         except UnicodeDecodeError:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from regard.base.errors import DataError, SettingsError
 from regard.corpora.arrow import dataset_splits
 
-Records = Literal["pairs", "texts", "labelled texts", "a series", "a graph"]
+RecordKind = Literal["pairs", "texts", "labelled texts", "a series", "a graph"]
 
 PARTS = ("train", "valid", "test")
 # The names that files and folders of a part begin with.
@@ -84,7 +84,7 @@ def _ending(path: str | Path) -> str:
     return Path(Path(path).name.removesuffix(".gz")).suffix.lower()
 
 
-def no_data(records: Records, *, built_in: str = "") -> SettingsError:
+def no_data(records: RecordKind, *, built_in: str = "") -> SettingsError:
     """Return the error for a training that was given no data."""
     what, example = {
         "pairs": ("are no sentence pairs", "pairs.tsv (or two line files, or a folder)"),
@@ -146,7 +146,7 @@ def _are_names(given: Any) -> bool:
 
 
 def locate(
-    parts: Mapping[str, Sequence[str]], *, records: Records, pair: str | None = None
+    parts: Mapping[str, Sequence[str]], *, records: RecordKind, pair: str | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the files of each part, where a folder stands for the files in it.
 
@@ -176,7 +176,7 @@ def locate(
 
 
 def folder_parts(
-    folder: Path, *, records: Records, pair: str | None = None
+    folder: Path, *, records: RecordKind, pair: str | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the files of each part that a folder holds; there is always a part to train on."""
     if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
@@ -226,14 +226,14 @@ def _named(parts: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, tuple
     return {part: tuple(str(file) for file in files) for part, files in parts.items()}
 
 
-def _expected(records: Records) -> str:
+def _expected(records: RecordKind) -> str:
     if records == "pairs":
         return "It should hold train.tsv (or another kind), or train.en and train.de."
     return "It should hold a file for each part, as train.txt or train.jsonl."
 
 
 def _of_part(
-    files: Sequence[Path], folder: Path, part: str, *, records: Records, pair: str | None
+    files: Sequence[Path], folder: Path, part: str, *, records: RecordKind, pair: str | None
 ) -> list[Path]:
     """Return the files of one part: line files in two languages, one file, or its shards."""
     if records == "pairs":
@@ -264,7 +264,7 @@ def _shards(files: Sequence[Path], folder: Path, part: str) -> list[Path]:
     )
 
 
-def _of_folder(folder: Path, *, records: Records, pair: str | None) -> list[Path]:
+def _of_folder(folder: Path, *, records: RecordKind, pair: str | None) -> list[Path]:
     """Return the files of a folder that is one part."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and _may_be_data(path))
     if records == "pairs" and files and not any(kind_of(path) for path in files):
@@ -280,7 +280,7 @@ def _of_folder(folder: Path, *, records: Records, pair: str | None) -> list[Path
     return _shards(files, folder, folder.name)
 
 
-def _only_data(files: Sequence[Path], folder: Path, records: Records) -> list[Path]:
+def _only_data(files: Sequence[Path], folder: Path, records: RecordKind) -> list[Path]:
     """Return the data of a folder without names of parts: its only file, its shards, its texts."""
     tables = [path for path in files if kind_of(path)]
     if records == "texts" and not tables:

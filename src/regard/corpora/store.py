@@ -33,7 +33,7 @@ BLOCK_ROWS = 4_096
 ROWS_A_MAPPING = 256
 
 Item = TypeVar("Item")
-Row = list[NDArray[np.unsignedinteger]]
+StoredRow = list[NDArray[np.unsignedinteger]]
 
 
 class StoreError(RunError):
@@ -148,14 +148,14 @@ class RowStore:
         header = {**_header(self.folder), "made_of": dict(made_of)}
         write_json(self.folder / HEADER, header, indent=None)
 
-    def take(self, rows: NDArray[np.int64]) -> list[Row]:
+    def take(self, rows: NDArray[np.int64]) -> list[StoredRow]:
         """Return the columns of these rows; the arrays are copies."""
-        found: list[Row] = []
+        found: list[StoredRow] = []
         for first in range(0, len(rows), BLOCK_ROWS):
             found += self._take(rows[first : first + BLOCK_ROWS])
         return found
 
-    def _take(self, rows: NDArray[np.int64]) -> Iterator[Row]:
+    def _take(self, rows: NDArray[np.int64]) -> Iterator[StoredRow]:
         if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < self._rows:
             raise IndexError(f"a store of {self._rows} rows has no row {int(rows.max())}")
         values, ends = self._views(len(rows))
@@ -246,7 +246,7 @@ class StoredSequence(Sequence[Item]):
         self._before = self._without - np.arange(len(self._without))
 
     @abstractmethod
-    def _item(self, row: Row) -> Item:
+    def _item(self, row: StoredRow) -> Item:
         """Return what a row of the store stands for."""
 
     def __len__(self) -> int:

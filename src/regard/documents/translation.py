@@ -29,7 +29,7 @@ from regard.text.tokenizers import UnknownCount
 
 STANDARD_INPUT = Path("standard input")
 NO_LANGUAGES = Languages()
-Split = Literal["never", "long", "always"]
+SplitMode = Literal["never", "long", "always"]
 SHORT_FILE = 8_000  # bytes: a hundred sentences, as quick to translate as engines to measure
 
 
@@ -60,7 +60,7 @@ class FileOptions:
     format_name: str | None = None
     column: str | None = None
     field: str | None = None
-    split: Split | None = None
+    split: SplitMode | None = None
     languages: Languages = NO_LANGUAGES
     window: int | None = None
     fuzzy: bool = True

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
-from regard.compute.device import available_cores
-from regard.compute.processes import CAN_FORK
+from regard.compute.device import CAN_FORK, available_cores
 from regard.engines import preparation
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, lacking, patience_key
 from regard.engines.preparation import Patience, TranslatorParts

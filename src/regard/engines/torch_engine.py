@@ -15,8 +15,8 @@ from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import padded, sorted_batches
-from regard.compute.device import keep_memory
-from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
+from regard.compute.device import keep_memory, using_threads
+from regard.compute.processes import WorkerLostError, WorkerProcess
 from regard.decoding.beam import BeamOptions, beam_search
 from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError

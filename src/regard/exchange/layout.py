@@ -50,10 +50,10 @@ class Rule:
         )
 
 
-Names = str | Sequence[str]
+TensorNames = str | Sequence[str]
 
 
-def rule(ours: Names, theirs: Names, operation: Operation = SAME) -> Rule:
+def rule(ours: TensorNames, theirs: TensorNames, operation: Operation = SAME) -> Rule:
     """Return a row of a table; one name may be given as text."""
     sides = [(side,) if isinstance(side, str) else tuple(side) for side in (ours, theirs)]
     return Rule(sides[0], sides[1], operation)

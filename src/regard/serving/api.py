@@ -63,7 +63,7 @@ def _body(kind: type[BaseModel]) -> dict[str, Any]:
 
 
 # A name and its data, as one server-sent event.
-Event: TypeAlias = tuple[str, dict[str, Any]]
+StreamEvent: TypeAlias = tuple[str, dict[str, Any]]
 # Sentences of a text that are queued at once: a long text takes turns with other requests.
 SENTENCES_AT_ONCE = 16
 
@@ -125,7 +125,7 @@ async def _read(request: Request) -> tuple[ModelWorker, AttentionRequest]:
     return server.named(body.model), body
 
 
-async def _growing(worker: ModelWorker, request: AttentionRequest) -> AsyncIterator[Event]:
+async def _growing(worker: ModelWorker, request: AttentionRequest) -> AsyncIterator[StreamEvent]:
     """Yield a translation as it grows, then with its attention."""
     parts = worker.stream(request)
     try:
@@ -135,7 +135,7 @@ async def _growing(worker: ModelWorker, request: AttentionRequest) -> AsyncItera
         await parts.aclose()  # type: ignore[attr-defined]
 
 
-async def _translations(worker: ModelWorker, given: str) -> AsyncIterator[Event]:
+async def _translations(worker: ModelWorker, given: str) -> AsyncIterator[StreamEvent]:
     """Yield the sentences of a text, then their translations, some at a time."""
     breaks = OTHER_BREAK.sub("\n", given).strip()
     language = worker.model.pair.source
@@ -161,7 +161,7 @@ async def _each(worker: ModelWorker, texts: Sequence[str]) -> list[dict[str, Any
 
 
 def _event_stream(
-    parts: AsyncIterator[Event], *, seconds: float, each: bool = False
+    parts: AsyncIterator[StreamEvent], *, seconds: float, each: bool = False
 ) -> StreamingResponse:
     return StreamingResponse(
         _events(parts, seconds=seconds, each=each),
@@ -170,7 +170,9 @@ def _event_stream(
     )
 
 
-async def _events(parts: AsyncIterator[Event], *, seconds: float, each: bool) -> AsyncIterator[str]:
+async def _events(
+    parts: AsyncIterator[StreamEvent], *, seconds: float, each: bool
+) -> AsyncIterator[str]:
     """Yield server-sent events; an error is an event too, as the status has already been sent.
 
     The deadline is that of all events together, or of `each`.

@@ -33,9 +33,9 @@ class QueuedSentence(NamedTuple):
     options: TranslationOptions
 
 
-Outcome = Translation | Exception
+TranslationOutcome = Translation | Exception
 # Translates a batch: one outcome for each sentence, in order.
-RunBatch = Callable[[Sequence[QueuedSentence]], Awaitable[Sequence[Outcome]]]
+RunBatch = Callable[[Sequence[QueuedSentence]], Awaitable[Sequence[TranslationOutcome]]]
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class _Job:
     def __post_init__(self) -> None:
         self.missing = len(self.sentences)
 
-    def put(self, place: int, outcome: Outcome) -> None:
+    def put(self, place: int, outcome: TranslationOutcome) -> None:
         """Store the outcome of one sentence; the first error fails the whole request."""
         if self.answer.done():
             return

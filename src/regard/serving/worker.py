@@ -18,7 +18,7 @@ from regard.decoding.search import LengthPenalty
 from regard.documents.segments import SENTENCE_ERRORS
 from regard.engines.torch_engine import TorchEngine
 from regard.serving import attention as attention_views
-from regard.serving.batcher import Batcher, Outcome, QueuedSentence, TranslationOptions
+from regard.serving.batcher import Batcher, QueuedSentence, TranslationOptions, TranslationOutcome
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
 from regard.serving.models import ServedModel
@@ -69,7 +69,7 @@ def stream_greedy(
 
 
 T = TypeVar("T")
-Kind = Literal["batch", "view"]
+JobKind = Literal["batch", "view"]
 
 
 class ModelThread:
@@ -80,10 +80,13 @@ class ModelThread:
 
     def __init__(self, name: str):
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
-        self._waiting: dict[Kind, deque[asyncio.Future[None]]] = {"batch": deque(), "view": deque()}
+        self._waiting: dict[JobKind, deque[asyncio.Future[None]]] = {
+            "batch": deque(),
+            "view": deque(),
+        }
         self._busy = False
 
-    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+    async def run(self, kind: JobKind, work: Callable[[], T]) -> T:
         """Return the result of a function that runs in the thread when it is its turn."""
         loop = asyncio.get_running_loop()
         await self._turn(kind, loop)
@@ -96,7 +99,7 @@ class ModelThread:
         """Wait for the work that is running, and end the thread."""
         self._executor.shutdown()
 
-    async def _turn(self, kind: Kind, loop: asyncio.AbstractEventLoop) -> None:
+    async def _turn(self, kind: JobKind, loop: asyncio.AbstractEventLoop) -> None:
         if not self._busy:
             self._busy = True
             return
@@ -109,9 +112,9 @@ class ModelThread:
                 self._pass_on(kind)
             raise
 
-    def _pass_on(self, kind: Kind) -> None:
+    def _pass_on(self, kind: JobKind) -> None:
         """Give the turn to the other kind of work, if any waits, or else to the same kind."""
-        other: Kind = "view" if kind == "batch" else "batch"
+        other: JobKind = "view" if kind == "batch" else "batch"
         for waiting in (self._waiting[other], self._waiting[kind]):
             while waiting:
                 turn = waiting.popleft()
@@ -240,16 +243,16 @@ class ModelWorker:
     def _view(self, request: attention_views.EncodedRequest) -> dict[str, Any]:
         return attention_views.attention_view(self.model.translator, self.model.name, request)
 
-    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[Outcome]:
+    async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
         translator = self.model.translator
         return await self._thread.run("batch", lambda: translate_batch(translator, sentences))
 
 
 def translate_batch(
     translator: LoadedTranslator, sentences: Sequence[QueuedSentence]
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Return for each sentence its translation, or the error that it caused."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     for options in dict.fromkeys(sentence.options for sentence in sentences):
         places = [place for place, each in enumerate(sentences) if each.options == options]
         texts = [sentences[place].text for place in places]
@@ -260,10 +263,10 @@ def translate_batch(
 
 def _translate_alike(
     translator: LoadedTranslator, texts: Sequence[str], options: TranslationOptions
-) -> list[Outcome]:
+) -> list[TranslationOutcome]:
     """Translate sentences with the same options; one that fails does not affect the others."""
     left = dict(enumerate(texts))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, TranslationOutcome] = {}
     width = max(translator.recipe.decoding.beam, options.n_best)
     while left:
         places = list(left)

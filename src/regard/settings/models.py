@@ -17,7 +17,7 @@ Layers = Annotated[int, Field(ge=1, le=512)]
 Heads = Annotated[int, Field(ge=1, le=1_024)]
 Width = Annotated[int, Field(ge=1, le=131_072)]
 Entries = Annotated[int, Field(le=10_000_000)]
-Length = Annotated[int, Field(le=1_000_000)]
+LengthLimit = Annotated[int, Field(le=1_000_000)]
 
 
 def by_family(default: str) -> Discriminator:
@@ -187,14 +187,14 @@ class LayerSettings(Settings):
     rotary_high: float = Field(
         4.0, gt=0, description="waves that fit more often stay as they are (rotary_factor)"
     )
-    rotary_length: Length = Field(
+    rotary_length: LengthLimit = Field(
         8_192, ge=1, description="tokens that waves are fitted into (rotary_factor)"
     )
-    buckets: Length = Field(32, ge=4, description="classes of distances (positions bucketed)")
-    bucket_reach: Length = Field(
+    buckets: LengthLimit = Field(32, ge=4, description="classes of distances (positions bucketed)")
+    bucket_reach: LengthLimit = Field(
         128, ge=3, description="distance from which all share one class (positions bucketed)"
     )
-    learned_offset: Length = Field(
+    learned_offset: LengthLimit = Field(
         0, ge=0, description="rows before that of the first position (positions learned)"
     )
 
@@ -248,10 +248,12 @@ class TransformerSettings(LayerSettings):
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
     )
-    sinusoid_offset: Length = Field(0, ge=0, description="position of the first token")
+    sinusoid_offset: LengthLimit = Field(0, ge=0, description="position of the first token")
     stretched_sinusoids: bool = Field(False, description="slowest wave 10000 exactly (fairseq)")
-    max_length: Length = Field(512, ge=1, description="positions in the table (positions learned)")
-    reach: Length = Field(
+    max_length: LengthLimit = Field(
+        512, ge=1, description="positions in the table (positions learned)"
+    )
+    reach: LengthLimit = Field(
         16, ge=1, description="farthest distance with its own vector (positions relative)"
     )
     kernel: Literal["softmax", "linear"] = Field(
@@ -262,7 +264,7 @@ class TransformerSettings(LayerSettings):
         description='attention score; another one ("dot", "bilinear", "additive") is slower',
     )
     window: int | None = Field(None, ge=1, description="farthest distance that self-attention sees")
-    convolution_width: Length = Field(3, ge=1, description="of the convolutional encoder")
+    convolution_width: LengthLimit = Field(3, ge=1, description="of the convolutional encoder")
     dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
     activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside feed-forward networks")
@@ -327,7 +329,7 @@ class CausalTransformerSettings(LayerSettings):
     feed_forward: Width | None = Field(
         None, description="width inside the feed-forward networks; 4 model_dim if not given"
     )
-    context: Length = Field(64, ge=1, description="tokens that are read at once")
+    context: LengthLimit = Field(64, ge=1, description="tokens that are read at once")
     positions: str = Field(
         "learned",
         description='"learned", "sinusoidal", "relative", "rotary", "alibi", "bucketed" or "none"',

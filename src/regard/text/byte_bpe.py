@@ -16,7 +16,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_file
 from regard.text.vocabulary import (
     NORMALISATIONS,
-    Form,
+    Normalisation,
     form_of_record,
     record_of,
     surfaces_of_bytes,
@@ -44,7 +44,7 @@ class ByteBpeTokenizer:
         *,
         vocabulary: Mapping[str, int],
         merges: Sequence[Merge],
-        normalise: Form = "none",
+        normalise: Normalisation = "none",
     ):
         self.vocabulary = dict(vocabulary)
         self.normalise = normalise
@@ -55,7 +55,7 @@ class ByteBpeTokenizer:
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], *, size: int, normalise: Form = "none"
+        cls, texts: Iterable[str], *, size: int, normalise: Normalisation = "none"
     ) -> ByteBpeTokenizer:
         """Return a tokenizer of up to `size` entries; a small text may support fewer."""
         if size < LEAST:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from random import Random
 
-Texts = tuple[str, str]
+BothSides = tuple[str, str]
 """A source and its translation."""
 
 TYPO_EVERY = 25  # letters, on average
@@ -73,7 +73,7 @@ def without_diacritics(text: str, draw: Random | None = None) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
-def with_markup(texts: Texts, draw: Random) -> Texts:
+def with_markup(texts: BothSides, draw: Random) -> BothSides:
     """Return both sides with the same tag around a word that is copied, or around all."""
     tag = draw.choice(TAGS)
     word = _copied_word(texts, draw)
@@ -84,7 +84,7 @@ def with_markup(texts: Texts, draw: Random) -> Texts:
     return source, target
 
 
-def with_copied(texts: Texts, draw: Random) -> Texts:
+def with_copied(texts: BothSides, draw: Random) -> BothSides:
     """Return both sides with another name or number: in place of a copied one, or at the end."""
     word = _copied_word(texts, draw)
     if word:
@@ -96,7 +96,7 @@ def with_copied(texts: Texts, draw: Random) -> Texts:
     return source, target
 
 
-def _copied_word(texts: Texts, draw: Random) -> str:
+def _copied_word(texts: BothSides, draw: Random) -> str:
     """Return a name or number that both sides have once as a whole word; empty without one."""
     source, target = (COPYABLE.findall(text) for text in texts)
     shared = [word for word in source if source.count(word) == target.count(word) == 1]
@@ -112,7 +112,7 @@ def _name(draw: Random) -> str:
 
 
 # In the order in which they are applied: what both sides share comes before what spoils one.
-OF_BOTH: Mapping[str, Callable[[Texts, Random], Texts]] = {
+OF_BOTH: Mapping[str, Callable[[BothSides, Random], BothSides]] = {
     "copied": with_copied,
     "markup": with_markup,
 }
@@ -126,8 +126,8 @@ KINDS = ("joined", *OF_BOTH, *OF_SOURCE)
 
 
 def perturbed(
-    texts: Texts, shares: Mapping[str, float], draw: Random, *, other: Callable[[], Texts]
-) -> Texts:
+    texts: BothSides, shares: Mapping[str, float], draw: Random, *, other: Callable[[], BothSides]
+) -> BothSides:
     """Return a pair with each change at random, with the probability that is its share.
 
     `other` gives another pair, for lines that are joined.

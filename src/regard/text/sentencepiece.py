@@ -39,7 +39,7 @@ class SentencePieceTokenizer:
     unknown.
     """
 
-    def __init__(self, model: bytes, *, normalise: vocabulary.Form = "none"):
+    def __init__(self, model: bytes, *, normalise: vocabulary.Normalisation = "none"):
         self.model = model
         self.normalise = normalise
         self._processor = _processor(model)
@@ -55,7 +55,7 @@ class SentencePieceTokenizer:
         size: int,
         model_type: ModelType = "unigram",
         character_coverage: float = 1.0,
-        normalise: vocabulary.Form = "none",
+        normalise: vocabulary.Normalisation = "none",
     ) -> SentencePieceTokenizer:
         """Return a tokenizer of at most `size` entries; a small corpus may support fewer.
 

@@ -14,13 +14,13 @@ from regard.base.special_tokens import UNKNOWN
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.imported import ImportedTokenizer
 from regard.text.sentencepiece import ModelType, SentencePieceTokenizer
-from regard.text.vocabulary import NORMALISATIONS, NORMALISE, Form
+from regard.text.vocabulary import NORMALISATIONS, NORMALISE, Normalisation
 from regard.text.words import CharacterTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
     from regard.base.protocols import Tokenizer
 
-Kind = Literal["character", "word", "sentencepiece", "byte-bpe", "imported"]
+TokenizerKind = Literal["character", "word", "sentencepiece", "byte-bpe", "imported"]
 AnyTokenizer: TypeAlias = (
     CharacterTokenizer
     | WordTokenizer
@@ -42,12 +42,12 @@ SUBWORDS = 8000
 def train_tokenizer(
     texts: Iterable[str],
     *,
-    kind: Kind,
+    kind: TokenizerKind,
     size: int | None = None,
     min_count: int = 1,
     model_type: ModelType = "unigram",
     character_coverage: float = 1.0,
-    normalise: Form = "nfc",
+    normalise: Normalisation = "nfc",
     mark_capitals: bool = False,
 ) -> AnyTokenizer:
     """Learn a tokenizer from texts.

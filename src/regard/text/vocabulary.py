@@ -155,13 +155,13 @@ def surfaces_of_bytes(pieces: Sequence[bytes]) -> list[str]:
     return surfaces
 
 
-Form: TypeAlias = Literal["nfc", "none"]
+Normalisation: TypeAlias = Literal["nfc", "none"]
 NORMALISE = "normalise"
 # "é" is one code point in most texts (NFC), and two, "e" and an accent, in others (NFD), as in
 # names of files on a Mac. They look alike, but a model that has seen one does not know the other.
 composed: Callable[[str], str] = partial(unicodedata.normalize, "NFC")
 # How text is normalised before it is cut.
-NORMALISATIONS: dict[Form, Callable[[str], str]] = {"nfc": composed, "none": str}
+NORMALISATIONS: dict[Normalisation, Callable[[str], str]] = {"nfc": composed, "none": str}
 
 
 def uncomposed(texts: Iterable[str]) -> int:
@@ -169,12 +169,14 @@ def uncomposed(texts: Iterable[str]) -> int:
     return sum(not unicodedata.is_normalized("NFC", text) for text in texts)
 
 
-def record_of(form: Form) -> dict[str, Any]:
+def record_of(form: Normalisation) -> dict[str, Any]:
     """Return what the file of a tokenizer says about it; nothing for text as it is."""
     return {} if form == "none" else {NORMALISE: form}
 
 
-def form_of_record(folder: Path, name: str) -> Form:
+def form_of_record(folder: Path, name: str) -> Normalisation:
     """Return the form that the file of a tokenizer names; earlier runs took text as it is."""
-    form: Form = read_json(folder / f"{name}.json", owner="tokenizer").get(NORMALISE, "none")
+    form: Normalisation = read_json(folder / f"{name}.json", owner="tokenizer").get(
+        NORMALISE, "none"
+    )
     return form

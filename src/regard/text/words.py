@@ -18,7 +18,7 @@ class CharacterTokenizer:
     """One id per Unicode code point; characters that were not seen in training are unknown."""
 
     def __init__(
-        self, vocabulary: vocabularies.Vocabulary, *, normalise: vocabularies.Form = "none"
+        self, vocabulary: vocabularies.Vocabulary, *, normalise: vocabularies.Normalisation = "none"
     ):
         self.vocabulary = vocabulary
         self.normalise = normalise
@@ -30,7 +30,7 @@ class CharacterTokenizer:
         *,
         size: int | None = None,
         min_count: int = 1,
-        normalise: vocabularies.Form = "none",
+        normalise: vocabularies.Normalisation = "none",
     ) -> CharacterTokenizer:
         """Return a tokenizer with the characters of these texts."""
         counts: Counter[str] = Counter()
@@ -114,7 +114,7 @@ class WordTokenizer:
         self,
         vocabulary: vocabularies.Vocabulary,
         *,
-        normalise: vocabularies.Form = "none",
+        normalise: vocabularies.Normalisation = "none",
         mark_capitals: bool = False,
     ):
         self.vocabulary = vocabulary
@@ -128,7 +128,7 @@ class WordTokenizer:
         *,
         size: int | None = None,
         min_count: int = 1,
-        normalise: vocabularies.Form = "none",
+        normalise: vocabularies.Normalisation = "none",
         mark_capitals: bool = False,
     ) -> WordTokenizer:
         """Return a tokenizer with the words of these texts."""

@@ -14,8 +14,7 @@ from torch import nn
 
 from regard.base.errors import Interrupted, NonFiniteError
 from regard.batching.order import BatchPosition
-from regard.compute.device import differences, keep_memory, numerics
-from regard.compute.processes import using_threads
+from regard.compute.device import differences, keep_memory, numerics, using_threads
 from regard.training import averages, checkpoint
 from regard.training.losses import LossSum
 from regard.training.progress import (

@@ -44,7 +44,7 @@ STEP_SIZE = 0.2
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MuonMatrix:
     """A parameter that maps vectors to vectors; `parts` of them may stand one above the other."""
 
     parameter: Tensor
@@ -59,7 +59,7 @@ class Muon(torch.optim.AdamW):
 
     def __init__(
         self,
-        matrices: Sequence[Matrix],
+        matrices: Sequence[MuonMatrix],
         others: Iterable[Tensor],
         *,
         betas: tuple[float, float],

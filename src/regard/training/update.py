@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.base.errors import RunError
-from regard.compute.processes import WorkerLostError, WorkerProcess, using_threads
+from regard.compute.device import using_threads
+from regard.compute.processes import WorkerLostError, WorkerProcess
 from regard.training.losses import LossSum
 
 

@@ -254,7 +254,7 @@ def _with_words(content: xml.XmlSlice, begin: int, end: int) -> Iterator[xml.Xml
         yield xml.XmlSlice(content.document, inside, content.first + begin)
 
 
-def role(event: xml.Event) -> xml.Role:
+def role(event: xml.XmlEvent) -> xml.Role:
     """Return the role of a tag inside a paragraph of an OpenDocument text."""
     return ("element", "") if event.local in ("span", "a", "meta") else ("alone", "")
 

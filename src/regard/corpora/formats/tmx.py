@@ -15,9 +15,9 @@ class Variant:
     """One language of a unit, with its segment."""
 
     language: str
-    start: xml.Event
+    start: xml.XmlEvent
     content: xml.XmlSlice
-    end: xml.Event
+    end: xml.XmlEvent
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TmxUnit:
     """A translation unit and where it ends."""
 
     variants: list[Variant]
-    end: xml.Event
+    end: xml.XmlEvent
 
     def of(self, language: str) -> Variant | None:
         """Return the variant of a language; "en" is also found as "en-US"."""
@@ -74,7 +74,7 @@ def tmx_pairs(content: str, *, path: Path, languages: Languages) -> Iterator[tup
             yield (first.start.line, *texts)  # type: ignore[misc]
 
 
-def role(event: xml.Event) -> xml.Role:
+def role(event: xml.XmlEvent) -> xml.Role:
     """Return the role of a tag inside a segment."""
     number = event.attributes.get("i", "")
     if event.local == "bpt":
@@ -84,7 +84,7 @@ def role(event: xml.Event) -> xml.Role:
     return ("element", "") if event.local == "hi" else ("alone", "")
 
 
-def _opened(document: xml.XmlText, start: xml.Event) -> str:
+def _opened(document: xml.XmlText, start: xml.XmlEvent) -> str:
     """Return a start tag as written, without the slash of an empty element."""
     raw = document.raw(start.start, start.end)
     return f"{raw[:-2].rstrip()}>" if raw.endswith("/>") else raw

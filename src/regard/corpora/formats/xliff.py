@@ -24,8 +24,8 @@ class XliffUnit:
     source_name: str
     source: xml.XmlSlice
     target: xml.XmlSlice | None
-    target_start: xml.Event | None
-    target_end: xml.Event | None
+    target_start: xml.XmlEvent | None
+    target_end: xml.XmlEvent | None
     place: int
     wanted: bool
 
@@ -104,7 +104,7 @@ def xliff_pairs(content: str, *, path: Path) -> Iterator[tuple[int, str, str]]:
             yield unit.line, sides[0], sides[1]
 
 
-def role(event: xml.Event) -> xml.Role:
+def role(event: xml.XmlEvent) -> xml.Role:
     """Return the role of a tag inside a source."""
     name, attributes = event.local, event.attributes
     if name in ELEMENTS:

@@ -20,17 +20,17 @@ from regard.corpora.formats.placeholders import find_placeholders
 
 DECLARED = re.compile(r"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']+)")
 
-Kind = Literal["start", "end", "text", "cdata", "other"]
+XmlKind = Literal["start", "end", "text", "cdata", "other"]
 # The role of a tag inside a text: an element with text, one tag of a pair (open or close, with the
 # key of the pair), or a single tag.
 Role = tuple[Literal["element", "open", "close", "alone"], str]
 
 
 @dataclass(slots=True)
-class Event:
+class XmlEvent:
     """A piece of an XML document, from byte `start` to byte `end`."""
 
-    kind: Kind
+    kind: XmlKind
     start: int
     line: int
     name: str = ""
@@ -60,7 +60,7 @@ class XmlText:
             )
         self._bytes = content.encode()
         self._path = path
-        self.events: list[Event] = []
+        self.events: list[XmlEvent] = []
         self._parse()
 
     def raw(self, start: int, end: int) -> str:
@@ -76,14 +76,14 @@ class XmlText:
         parser = safe_parser(self._path)
         meter = Meter(self._path)
         meter.take(bytes=self.size)
-        opened: list[Event] = []
+        opened: list[XmlEvent] = []
 
-        def add(kind: Kind, **facts: object) -> None:
+        def add(kind: XmlKind, **facts: object) -> None:
             place = parser.CurrentByteIndex
             if self.events:
                 self.events[-1].end = place
             meter.take(items=1)
-            self.events.append(Event(kind, place, parser.CurrentLineNumber, **facts))  # type: ignore[arg-type]
+            self.events.append(XmlEvent(kind, place, parser.CurrentLineNumber, **facts))  # type: ignore[arg-type]
 
         def start(name: str, found: Mapping[str, str]) -> None:
             meter.enter()
@@ -153,7 +153,7 @@ class XmlSlice:
     """The events inside an element, from index `first`; without the document, tags are empty."""
 
     document: XmlText | None
-    events: Sequence[Event]
+    events: Sequence[XmlEvent]
     first: int
 
 
@@ -162,13 +162,13 @@ def write_xml(text: str) -> str:
     return escape(text)
 
 
-def plain_text(content: XmlSlice, role: Callable[[Event], Role]) -> str:
+def plain_text(content: XmlSlice, role: Callable[[XmlEvent], Role]) -> str:
     """Return the text of an element's content, without tags and native codes."""
     text, _ = _read(replace(content, document=None), role)
     return text
 
 
-def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str | Segment]:
+def content_parts(content: XmlSlice, role: Callable[[XmlEvent], Role]) -> list[str | Segment]:
     """Return the content of an element: a segment with its tags, and the tags around it."""
     text, tags = _read(content, role)
     if not text.strip():
@@ -186,7 +186,7 @@ def content_parts(content: XmlSlice, role: Callable[[Event], Role]) -> list[str 
     return [before, segment, behind]
 
 
-def _read(content: XmlSlice, role: Callable[[Event], Role]) -> tuple[str, list[Tag]]:
+def _read(content: XmlSlice, role: Callable[[XmlEvent], Role]) -> tuple[str, list[Tag]]:
     """Return the text of an element and its tags."""
     events, document = content.events, content.document
 

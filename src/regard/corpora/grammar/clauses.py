@@ -22,7 +22,7 @@ OBJECTS: tuple[tree.PronounWord, ...] = ("I", "we", "he", "they")
 OBJECTS_OF_FIRST: tuple[tree.PronounWord, ...] = ("he", "they")
 
 
-class Gap(NamedTuple):
+class RelativeGap(NamedTuple):
     """What a relative clause describes, and the part it plays there."""
 
     pronoun: tree.RelativePronoun
@@ -30,7 +30,7 @@ class Gap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ClausePlace:
     """Where a clause stands, and what it may therefore hold.
 
     `timed` allows an adverb of time, `affirmative` forbids negation, `content` allows a
@@ -47,7 +47,7 @@ class Position:
     inverted: bool = False
     after_and: bool = False
     before_and: bool = False
-    gap: Gap | None = None
+    gap: RelativeGap | None = None
 
     @property
     def gap_role(self) -> str:
@@ -55,10 +55,10 @@ class Position:
         return self.gap.role if self.gap is not None else ""
 
 
-INNER = Position()
+INNER = ClausePlace()
 
 
-class Layout(NamedTuple):
+class ClauseLayout(NamedTuple):
     """The parts of a clause and how many words each may have."""
 
     subject: choices.Bounds
@@ -84,7 +84,7 @@ class Clauses:
         self._style = style
         self._noun_phrases = clause_parts.NounPhrases(selection, stream, style)
 
-    def clause(self, words: int, tense: tree.Tense, position: Position = INNER) -> tree.Clause:
+    def clause(self, words: int, tense: tree.Tense, position: ClausePlace = INNER) -> tree.Clause:
         """Return a clause of 3 to `LONGEST_CLAUSE` words."""
         stream = self._stream
         if position.content and words >= 7 and self._style.contents and stream.chance(18):
@@ -93,7 +93,7 @@ class Clauses:
             return self._copula(words, tense, affirmative=position.affirmative)
         return self.action(words, tense, position)
 
-    def action(self, words: int, tense: tree.Tense, position: Position = INNER) -> tree.Clause:
+    def action(self, words: int, tense: tree.Tense, position: ClausePlace = INNER) -> tree.Clause:
         """Return a clause with a full verb."""
         selection, stream = self._selection, self._stream
         while True:
@@ -103,7 +103,7 @@ class Clauses:
             if clause is not None:
                 return clause
 
-    def host(self, words: int, tense: tree.Tense, position: Position) -> tree.Clause:
+    def host(self, words: int, tense: tree.Tense, position: ClausePlace) -> tree.Clause:
         """Return a clause of 4 words or more about things that "it" can stand for."""
         while True:
             clause = self._act(self._stream.choose(self._selection.hosts), words, tense, position)
@@ -158,7 +158,7 @@ class Clauses:
         return phrase, phrase.noun.kind
 
     def _act(
-        self, verb: Verb, words: int, tense: tree.Tense, position: Position
+        self, verb: Verb, words: int, tense: tree.Tense, position: ClausePlace
     ) -> tree.Clause | None:
         """Return a clause with this verb, or None if it cannot have this number of words."""
         parts = 2 if verb.objects else 1
@@ -183,8 +183,8 @@ class Clauses:
         return self._fill(verb, plan, layout, tense, position) if layout is not None else None
 
     def _layout(
-        self, verb: Verb, plan: clause_parts.Plan, position: Position, *, living: bool
-    ) -> Layout | None:
+        self, verb: Verb, plan: clause_parts.ClausePlan, position: ClausePlace, *, living: bool
+    ) -> ClauseLayout | None:
         """Return parts that can have the words of the plan, or None if there are none.
 
         Nothing may follow a relative clause at the end of an object: it would seem to belong
@@ -210,22 +210,22 @@ class Clauses:
             if long_object and plan.words > clause_parts.LIGHT and stream.chance(33):
                 thing, options, phrases = (1, HEAVY), [], []
         longest = (1, HEAVY) if long_subject else subject
-        layout = Layout(longest if stream.chance(25) else subject, thing, phrases)
+        layout = ClauseLayout(longest if stream.chance(25) else subject, thing, phrases)
         if choices.possible(plan.words, layout.bounds()):
             return layout
-        fuller = Layout(longest, thing, options)
+        fuller = ClauseLayout(longest, thing, options)
         if choices.possible(plan.words, fuller.bounds()):
             return fuller
-        barer = Layout(longest, thing, [])
+        barer = ClauseLayout(longest, thing, [])
         return barer if choices.possible(plan.words, barer.bounds()) else None
 
     def _fill(
         self,
         verb: Verb,
-        plan: clause_parts.Plan,
-        layout: Layout,
+        plan: clause_parts.ClausePlan,
+        layout: ClauseLayout,
         tense: tree.Tense,
-        position: Position,
+        position: ClausePlace,
     ) -> tree.Clause:
         """Draw the nouns of a clause into its layout."""
         stream = self._stream
@@ -267,9 +267,9 @@ class Clauses:
         self,
         words: int,
         verb: Verb,
-        plan: clause_parts.Plan,
+        plan: clause_parts.ClausePlan,
         tense: tree.Tense,
-        position: Position,
+        position: ClausePlace,
         *,
         placed: bool,
     ) -> tree.NounPhrase | tree.Pronoun | tree.Coordination:
@@ -296,9 +296,9 @@ class Clauses:
         words: int,
         verb: Verb,
         subject: tree.Nominal,
-        plan: clause_parts.Plan,
+        plan: clause_parts.ClausePlan,
         tense: tree.Tense,
-        position: Position,
+        position: ClausePlace,
     ) -> tree.NounPhrase | tree.Pronoun | tree.Coordination:
         """Return what the verb is done to; a negated one has no numeral ("not three dogs")."""
         stream, style = self._stream, self._style
@@ -344,8 +344,8 @@ class Clauses:
         if words <= 5 and stream.chance(25):
             return self._copula(words, tense, gap=pronoun)
         acting, undergoing = self._selection.acting[kind], self._selection.undergoing[kind]
-        as_subject = Position(gap=Gap(pronoun, "subject"))
-        as_object = Position(gap=Gap(pronoun, "object"))
+        as_subject = ClausePlace(gap=RelativeGap(pronoun, "subject"))
+        as_object = ClausePlace(gap=RelativeGap(pronoun, "object"))
         while True:
             if acting and stream.chance(60):
                 clause = self._act(stream.choose(acting), words, tense, as_subject)

@@ -14,33 +14,33 @@ MODALS: dict[tuple[tree.Modal, tree.Tense], str] = {
 SILENT_H = ("hour", "honest", "heir")
 CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one")
 
-Agreement = Literal["I", "singular", "plural"]
+SubjectForm = Literal["I", "singular", "plural"]
 
 
-def realise(sentence: tree.Sentence) -> list[tree.Token]:
+def realise(sentence: tree.SentenceTree) -> list[tree.LinkedWord]:
     """Return the words of a sentence."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     if sentence.fronted is not None:
         tokens += _subordinate(sentence.fronted)
-        tokens.append(tree.Token(",", ((sentence.fronted, "close"),)))
+        tokens.append(tree.LinkedWord(",", ((sentence.fronted, "close"),)))
     for index, clause in enumerate(sentence.clauses):
         if index:
             joint = sentence.joints[index - 1]
-            tokens.append(tree.Token(joint, ((sentence, f"joint {index - 1}"),)))
+            tokens.append(tree.LinkedWord(joint, ((sentence, f"joint {index - 1}"),)))
         tokens += _clause(clause)
     for subordinate in sentence.subordinates:
         tokens += _subordinate(subordinate)
     return tokens
 
 
-def _subordinate(subordinate: tree.Subordinate) -> list[tree.Token]:
-    conjunction = tree.Token(subordinate.conjunction, ((subordinate, "conjunction"),))
+def _subordinate(subordinate: tree.Subordinate) -> list[tree.LinkedWord]:
+    conjunction = tree.LinkedWord(subordinate.conjunction, ((subordinate, "conjunction"),))
     return [conjunction, *_clause(subordinate.clause)]
 
 
-def _clause(clause: tree.Clause) -> list[tree.Token]:
+def _clause(clause: tree.Clause) -> list[tree.LinkedWord]:
     """Return [time] [object pronoun] subject verb object manner place phrases time that-clause."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     if clause.fronted is not None:
         tokens += tree.words(clause.fronted.english, (clause, "fronted"))
     moved = isinstance(clause.object, tree.RelativePronoun)
@@ -61,100 +61,100 @@ def _clause(clause: tree.Clause) -> list[tree.Token]:
     if clause.time is not None:
         tokens += tree.words(clause.time.english, (clause, "time"))
     if clause.content is not None:
-        tokens.append(tree.Token("that", ((clause, "that"),)))
+        tokens.append(tree.LinkedWord("that", ((clause, "that"),)))
         tokens += _clause(clause.content)
     return tokens
 
 
-def _verbs(clause: tree.Clause) -> list[tree.Token]:
+def _verbs(clause: tree.Clause) -> list[tree.LinkedWord]:
     """Return the finite verb with "do", "not", the frequency adverb and "to"."""
     agreement = _agreement(clause.subject)
     finite = (clause, "finite")
     base = clause.verb.english if clause.verb is not None else "be"
-    rest: list[tree.Token] = []
+    rest: list[tree.LinkedWord] = []
     if clause.modal == "want":
-        to = tree.Token("to", ())
+        to = tree.LinkedWord("to", ())
         rest = [to, *tree.words(base, (clause, "verb"))]
         if clause.negated:
-            head = [tree.Token(_do(clause.tense, agreement), (finite,))]
-            rest = [tree.Token("want", (finite,)), *rest]
+            head = [tree.LinkedWord(_do(clause.tense, agreement), (finite,))]
+            rest = [tree.LinkedWord("want", (finite,)), *rest]
         else:
-            head = [tree.Token(_want(clause.tense, agreement), (finite,))]
+            head = [tree.LinkedWord(_want(clause.tense, agreement), (finite,))]
     elif clause.modal is not None:
-        head = [tree.Token(MODALS[clause.modal, clause.tense], (finite,))]
+        head = [tree.LinkedWord(MODALS[clause.modal, clause.tense], (finite,))]
         rest = tree.words(base, (clause, "verb"))
     elif clause.verb is None:
-        head = [tree.Token(_be(clause.tense, agreement), (finite, (clause, "verb")))]
+        head = [tree.LinkedWord(_be(clause.tense, agreement), (finite, (clause, "verb")))]
     elif clause.negated:
-        head = [tree.Token(_do(clause.tense, agreement), (finite,))]
+        head = [tree.LinkedWord(_do(clause.tense, agreement), (finite,))]
         rest = tree.words(base, finite, (clause, "verb"))
     else:
         head = []
         rest = tree.words(_finite(clause.verb, clause.tense, agreement), finite, (clause, "verb"))
     if clause.negated:
-        head.append(tree.Token("not", ((clause, "not"),)))
+        head.append(tree.LinkedWord("not", ((clause, "not"),)))
     if clause.frequency is not None:
         head += tree.words(clause.frequency.english, (clause, "frequency"))
     return head + rest
 
 
-def _finite(verb: Verb, tense: tree.Tense, agreement: Agreement) -> str:
+def _finite(verb: Verb, tense: tree.Tense, agreement: SubjectForm) -> str:
     if tense == "past":
         return verb.english_past
     return verb.english_third if agreement == "singular" else verb.english
 
 
-def _do(tense: tree.Tense, agreement: Agreement) -> str:
+def _do(tense: tree.Tense, agreement: SubjectForm) -> str:
     if tense == "past":
         return "did"
     return "does" if agreement == "singular" else "do"
 
 
-def _want(tense: tree.Tense, agreement: Agreement) -> str:
+def _want(tense: tree.Tense, agreement: SubjectForm) -> str:
     if tense == "past":
         return "wanted"
     return "wants" if agreement == "singular" else "want"
 
 
-def _be(tense: tree.Tense, agreement: Agreement) -> str:
+def _be(tense: tree.Tense, agreement: SubjectForm) -> str:
     if tense == "past":
         return "were" if agreement == "plural" else "was"
     return {"I": "am", "singular": "is", "plural": "are"}[agreement]
 
 
-def _agreement(subject: tree.Nominal) -> Agreement:
+def _agreement(subject: tree.Nominal) -> SubjectForm:
     if isinstance(subject, tree.Pronoun) and subject.word == "I":
         return "I"
     return "plural" if subject.plural else "singular"
 
 
-def _nominal(nominal: tree.Nominal, *, subject: bool) -> list[tree.Token]:
+def _nominal(nominal: tree.Nominal, *, subject: bool) -> list[tree.LinkedWord]:
     if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal)
     if isinstance(nominal, tree.Pronoun):
         word = nominal.word if subject else OBJECT_PRONOUNS[nominal.word]
-        return [tree.Token(word, ((nominal, "pronoun"),))]
+        return [tree.LinkedWord(word, ((nominal, "pronoun"),))]
     if isinstance(nominal, tree.RelativePronoun):
         person = "who" if subject else "whom"
         word = person if nominal.noun.kind == "person" else "that"
-        return [tree.Token(word, ((nominal, "pronoun"),))]
+        return [tree.LinkedWord(word, ((nominal, "pronoun"),))]
     return _coordination(nominal)
 
 
-def _coordination(nominal: tree.Coordination) -> list[tree.Token]:
-    joint = tree.Token("and", ((nominal, "and"),))
+def _coordination(nominal: tree.Coordination) -> list[tree.LinkedWord]:
+    joint = tree.LinkedWord("and", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first), joint, *_noun_phrase(nominal.second)]
 
 
-def _noun_phrase(phrase: tree.NounPhrase) -> list[tree.Token]:
-    tokens: list[tree.Token] = []
+def _noun_phrase(phrase: tree.NounPhrase) -> list[tree.LinkedWord]:
+    tokens: list[tree.LinkedWord] = []
     if phrase.description is not None:
         tokens += _description(phrase.description)
     noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
     tokens += tree.words(noun, (phrase, "noun"))
     if phrase.determiner:
         determiner = _determiner(phrase, following=tokens[0].text)
-        tokens.insert(0, tree.Token(determiner, ((phrase, "determiner"),)))
+        tokens.insert(0, tree.LinkedWord(determiner, ((phrase, "determiner"),)))
     if phrase.place is not None:
         tokens += _prepositional(phrase.place)
     if phrase.relative is not None:
@@ -176,13 +176,13 @@ def indefinite_article(following: str) -> str:
     return "an" if vowel or following.startswith(SILENT_H) else "a"
 
 
-def _description(description: tree.Description) -> list[tree.Token]:
+def _description(description: tree.Description) -> list[tree.LinkedWord]:
     adjective = tree.words(description.adjective.english, (description, "adjective"))
     if description.degree:
-        return [tree.Token(description.degree, ((description, "degree"),)), *adjective]
+        return [tree.LinkedWord(description.degree, ((description, "degree"),)), *adjective]
     return adjective
 
 
-def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.Token]:
-    preposition = tree.Token(phrase.preposition, ((phrase, "preposition"),))
+def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.LinkedWord]:
+    preposition = tree.LinkedWord(phrase.preposition, ((phrase, "preposition"),))
     return [preposition, *_noun_phrase(phrase.complement)]

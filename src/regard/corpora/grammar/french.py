@@ -16,16 +16,16 @@ Frame: TypeAlias = Literal["plain", "background", "condition"]
 """What a clause stands under: nothing that matters, "while" or "that", or "if"."""
 FRAMES: dict[str, Frame] = {"while": "background", "if": "condition"}
 
-Reading: TypeAlias = Literal["generic", "some", "denied", "bare"]
+IndefiniteReading: TypeAlias = Literal["generic", "some", "denied", "bare"]
 """How an indefinite is meant: all ("les"), some ("des"), none ("pas de"), or without article."""
 
 
-def realise(sentence: tree.Sentence) -> list[tree.Token]:
+def realise(sentence: tree.SentenceTree) -> list[tree.LinkedWord]:
     """Return the words of a sentence."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     if sentence.fronted is not None:
         tokens += _subordinate(sentence.fronted)
-        tokens.append(tree.Token(",", ((sentence.fronted, "close"),)))
+        tokens.append(tree.LinkedWord(",", ((sentence.fronted, "close"),)))
     for index, clause in enumerate(sentence.clauses):
         if index:
             cause = (sentence, f"joint {index - 1}")
@@ -37,34 +37,34 @@ def realise(sentence: tree.Sentence) -> list[tree.Token]:
     return _join(tokens)
 
 
-def _join(tokens: list[tree.Token]) -> list[tree.Token]:
+def _join(tokens: list[tree.LinkedWord]) -> list[tree.LinkedWord]:
     """Elide and contract neighbours; a joined word has the causes of both.
 
     From the right, because "de le animal" is "de l'animal" and not "du animal".
     """
-    merged: list[tree.Token] = []
+    merged: list[tree.LinkedWord] = []
     for token in reversed(tokens):
         text = forms.joined(token.text, merged[-1].text) if merged else None
         if text is None:
             merged.append(token)
         else:
-            merged[-1] = tree.Token(text, token.causes + merged[-1].causes)
+            merged[-1] = tree.LinkedWord(text, token.causes + merged[-1].causes)
     return merged[::-1]
 
 
-def _subordinate(subordinate: tree.Subordinate) -> list[tree.Token]:
+def _subordinate(subordinate: tree.Subordinate) -> list[tree.LinkedWord]:
     conjunction = forms.CONJUNCTIONS[subordinate.conjunction]
     tokens = tree.words(conjunction, (subordinate, "conjunction"))
     return tokens + _clause(subordinate.clause, FRAMES.get(subordinate.conjunction, "plain"))
 
 
-def _clause(clause: tree.Clause, frame: Frame = "plain") -> list[tree.Token]:
+def _clause(clause: tree.Clause, frame: Frame = "plain") -> list[tree.LinkedWord]:
     """Return [time] [que] subject verbs manner object place phrases time that-clause."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     if clause.fronted is not None:
         tokens += tree.words(clause.fronted.french, (clause, "fronted"))
     if isinstance(clause.object, tree.RelativePronoun):
-        tokens.append(tree.Token("que", ((clause.object, "pronoun"),)))
+        tokens.append(tree.LinkedWord("que", ((clause.object, "pronoun"),)))
     tokens += _subject(clause)
     tokens += _verbs(clause, frame)
     if clause.predicate is not None:
@@ -80,45 +80,45 @@ def _clause(clause: tree.Clause, frame: Frame = "plain") -> list[tree.Token]:
     if clause.time is not None:
         tokens += tree.words(clause.time.french, (clause, "time"))
     if clause.content is not None:
-        tokens.append(tree.Token("que", ((clause, "that"),)))
+        tokens.append(tree.LinkedWord("que", ((clause, "that"),)))
         tokens += _clause(clause.content, "background")
     return tokens
 
 
-def _subject(clause: tree.Clause) -> list[tree.Token]:
+def _subject(clause: tree.Clause) -> list[tree.LinkedWord]:
     subject = clause.subject
     if isinstance(subject, tree.RelativePronoun):
-        return [tree.Token("qui", ((subject, "pronoun"),))]
+        return [tree.LinkedWord("qui", ((subject, "pronoun"),))]
     if isinstance(subject, tree.Pronoun):
         return [
-            tree.Token(
+            tree.LinkedWord(
                 forms.subject_form(subject.word, _agreement(subject)), ((subject, "pronoun"),)
             )
         ]
     return _nominal(subject, _subject_reading(clause))
 
 
-def _subject_reading(clause: tree.Clause) -> Reading:
+def _subject_reading(clause: tree.Clause) -> IndefiniteReading:
     """Return how a bare plural subject is meant: an event happens to some, a habit is of all."""
     dated = clause.fronted is not None or clause.time is not None
     event = not forms.is_state(clause.verb) and (clause.tense == "past" or dated)
     return "some" if event else "generic"
 
 
-def _object_reading(clause: tree.Clause) -> Reading:
+def _object_reading(clause: tree.Clause) -> IndefiniteReading:
     """Return how an indefinite object is meant: one likes all of a kind, and sees some or none."""
     if clause.verb is not None and clause.verb.french_generic:
         return "generic"
     return "denied" if clause.negated else "some"
 
 
-def _verbs(clause: tree.Clause, frame: Frame) -> list[tree.Token]:
+def _verbs(clause: tree.Clause, frame: Frame) -> list[tree.LinkedWord]:
     """Return the verbs with what stands around them: ne, object pronoun, pas, frequency."""
     finite, rest = _finite(clause, frame)
-    pronoun: list[tree.Token] = []
+    pronoun: list[tree.LinkedWord] = []
     if isinstance(clause.object, tree.Pronoun):
         form = forms.object_form(clause.object.word, _agreement(clause.object))
-        pronoun = [tree.Token(form, ((clause.object, "pronoun"),))]
+        pronoun = [tree.LinkedWord(form, ((clause.object, "pronoun"),))]
     frequency = (
         tree.words(clause.frequency.french, (clause, "frequency"))
         if clause.frequency is not None
@@ -133,10 +133,16 @@ def _verbs(clause: tree.Clause, frame: Frame) -> list[tree.Token]:
     if not clause.negated:
         return [*head, *frequency, *rest]
     cause = (clause, "not")
-    return [tree.Token("ne", (cause,)), *head, tree.Token("pas", (cause,)), *frequency, *rest]
+    return [
+        tree.LinkedWord("ne", (cause,)),
+        *head,
+        tree.LinkedWord("pas", (cause,)),
+        *frequency,
+        *rest,
+    ]
 
 
-def _finite(clause: tree.Clause, frame: Frame) -> tuple[tree.Token, list[tree.Token]]:
+def _finite(clause: tree.Clause, frame: Frame) -> tuple[tree.LinkedWord, list[tree.LinkedWord]]:
     """Return the finite verb, and the infinitive or participle that goes with it."""
     person = _person(clause.subject)
     finite, full = (clause, "finite"), (clause, "verb")
@@ -144,17 +150,17 @@ def _finite(clause: tree.Clause, frame: Frame) -> tuple[tree.Token, list[tree.To
     past = clause.tense == "past"
     if clause.modal is not None:
         infinitive = verb.french if verb is not None else "être"
-        modal = tree.Token(_modal(clause.modal, clause.tense, frame, person), (finite,))
-        return modal, [tree.Token(infinitive, (full,))]
+        modal = tree.LinkedWord(_modal(clause.modal, clause.tense, frame, person), (finite,))
+        return modal, [tree.LinkedWord(infinitive, (full,))]
     if verb is None:
-        return tree.Token((forms.WAS if past else forms.BE)[person], (finite,)), []
+        return tree.LinkedWord((forms.WAS if past else forms.BE)[person], (finite,)), []
     if not past:
-        return tree.Token(forms.present_form(verb, person), (finite,)), []
+        return tree.LinkedWord(forms.present_form(verb, person), (finite,)), []
     if frame == "background" or forms.is_state(verb):
-        return tree.Token(forms.imperfect_form(verb, person), (finite,)), []
+        return tree.LinkedWord(forms.imperfect_form(verb, person), (finite,)), []
     auxiliary = forms.BE if verb.french_auxiliary == "être" else forms.HAVE
     participle = forms.participle_form(verb, _participle_agreement(clause, verb))
-    return tree.Token(auxiliary[person], (finite,)), [tree.Token(participle, (full,))]
+    return tree.LinkedWord(auxiliary[person], (finite,)), [tree.LinkedWord(participle, (full,))]
 
 
 def _modal(modal: tree.Modal, tense: tree.Tense, frame: Frame, person: forms.Person) -> str:
@@ -193,18 +199,20 @@ def _agreement(nominal: tree.Nominal) -> forms.Agreement:
     return forms.Agreement(nominal.word == "she", nominal.plural)
 
 
-def _nominal(nominal: tree.NounPhrase | tree.Coordination, reading: Reading) -> list[tree.Token]:
+def _nominal(
+    nominal: tree.NounPhrase | tree.Coordination, reading: IndefiniteReading
+) -> list[tree.LinkedWord]:
     if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal, reading)
-    joint = tree.Token("et", ((nominal, "and"),))
+    joint = tree.LinkedWord("et", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first, reading), joint, *_noun_phrase(nominal.second, reading)]
 
 
-def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.Token]:
+def _noun_phrase(phrase: tree.NounPhrase, reading: IndefiniteReading) -> list[tree.LinkedWord]:
     """Return article, adjective before or after, noun, and what describes it further."""
     agreement = forms.noun_agreement(phrase.noun, phrase.plural)
     noun = forms.noun_form(phrase.noun, phrase.plural)
-    tokens = [tree.Token(noun, ((phrase, "noun"),))]
+    tokens = [tree.LinkedWord(noun, ((phrase, "noun"),))]
     description = phrase.description
     before = description is not None and description.adjective.french_before
     if description is not None:
@@ -215,7 +223,7 @@ def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.Token]:
     article = _article(phrase, reading, before=before, following=tokens[0].text)
     if article:
         role = "determiner" if phrase.determiner else "noun"
-        tokens.insert(0, tree.Token(article, ((phrase, role),)))
+        tokens.insert(0, tree.LinkedWord(article, ((phrase, role),)))
     if phrase.place is not None:
         tokens += _prepositional(phrase.place, None)
     if phrase.relative is not None:
@@ -223,7 +231,9 @@ def _noun_phrase(phrase: tree.NounPhrase, reading: Reading) -> list[tree.Token]:
     return tokens
 
 
-def _article(phrase: tree.NounPhrase, reading: Reading, *, before: bool, following: str) -> str:
+def _article(
+    phrase: tree.NounPhrase, reading: IndefiniteReading, *, before: bool, following: str
+) -> str:
     """Return the determiner, or the article that a bare plural takes.
 
     "des" is "de" before an adjective ("de grandes maisons") and after "pas" ("pas de maisons").
@@ -242,15 +252,18 @@ def _article(phrase: tree.NounPhrase, reading: Reading, *, before: bool, followi
 
 def _description(
     description: tree.Description, agreement: forms.Agreement, *, following: str = ""
-) -> list[tree.Token]:
+) -> list[tree.LinkedWord]:
     form = forms.adjective_form(description.adjective, agreement, following=following)
     adjective = tree.words(form, (description, "adjective"))
     if not description.degree:
         return adjective
-    return [tree.Token(forms.DEGREES[description.degree], ((description, "degree"),)), *adjective]
+    return [
+        tree.LinkedWord(forms.DEGREES[description.degree], ((description, "degree"),)),
+        *adjective,
+    ]
 
 
-def _prepositional(phrase: tree.PrepositionalPhrase, verb: Verb | None) -> list[tree.Token]:
+def _prepositional(phrase: tree.PrepositionalPhrase, verb: Verb | None) -> list[tree.LinkedWord]:
     """Return preposition and noun phrase; "sans" and "de" take a bare plural without article."""
     preposition = _preposition(phrase, verb)
     bare = preposition == "sans" or preposition.endswith("de")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from regard.base.errors import RegardError, RunError, SettingsError
-from regard.corpora.alignments import format_alignment
+from regard.corpora.alignments import LinkTuple, format_alignment
 from regard.corpora.grammar import english, french, german
 from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.grammar.sampling import Sampler
-from regard.corpora.grammar.tree import Cause, Language, Pronoun, Token
+from regard.corpora.grammar.tree import Cause, Language, LinkedWord, Pronoun
 from regard.corpora.parallel import SentencePair
 
 LANGUAGES: dict[str, Language] = {"de": german.LANGUAGE, "fr": french.LANGUAGE}
@@ -26,10 +26,7 @@ def target_language(pair: str) -> Language:
     return LANGUAGES[pair.removeprefix("en-")]
 
 
-Links = tuple[tuple[int, int], ...]
-
-
-def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
+def align(source: Sequence[LinkedWord], target: Sequence[LinkedWord]) -> LinkTuple:
     """Return the pairs (source word, target word) that share a cause."""
     places: dict[Cause, list[int]] = {}
     for index, token in enumerate(source):
@@ -47,7 +44,7 @@ def align(source: Sequence[Token], target: Sequence[Token]) -> Links:
     return tuple(sorted(set(links)))
 
 
-def antecedents(source: Sequence[Token]) -> Links:
+def antecedents(source: Sequence[LinkedWord]) -> LinkTuple:
     """Return the pairs (pronoun, last word of its noun) of the source."""
     found = []
     for index, token in enumerate(source):
@@ -60,9 +57,9 @@ def antecedents(source: Sequence[Token]) -> Links:
     return tuple(found)
 
 
-Split: TypeAlias = Literal["train", "valid", "test"]
-Words: TypeAlias = Literal["full", "small"]
-Style: TypeAlias = Literal["plain", "written", "mixed"]
+SplitName: TypeAlias = Literal["train", "valid", "test"]
+WordList: TypeAlias = Literal["full", "small"]
+StyleName: TypeAlias = Literal["plain", "written", "mixed"]
 
 SHORTEST = 3
 COMMA = ","
@@ -71,7 +68,7 @@ COMMA = ","
 PATIENCE = 20_000
 
 
-def split_of(source: str) -> Split:
+def split_of(source: str) -> SplitName:
     """Return the split of a source sentence by its hash, so that splits never overlap."""
     first = blake2b(source.encode("utf-8"), digest_size=1).digest()[0]
     if first < 24:
@@ -107,7 +104,7 @@ def _written_words(text: str) -> tuple[str, dict[int, int]]:
     return f"{joined[:1].upper()}{joined[1:]}.", places
 
 
-def is_written(source: str, *, style: Style, seed: int) -> bool:
+def is_written(source: str, *, style: StyleName, seed: int) -> bool:
     """Return whether a sentence gets its capital and full stop: in `mixed`, half of them do."""
     if style != "mixed":
         return style == "written"
@@ -117,12 +114,12 @@ def is_written(source: str, *, style: Style, seed: int) -> bool:
 def generate(
     *,
     pair: str,
-    split: Split,
+    split: SplitName,
     size: int,
     min_words: int = SHORTEST,
     max_words: int = 60,
-    words: Words = "full",
-    style: Style = "plain",
+    words: WordList = "full",
+    style: StyleName = "plain",
     seed: int = 1,
 ) -> list[SentencePair]:
     """Return `size` different sentence pairs whose sources have `min_words` to `max_words` words.
@@ -176,15 +173,15 @@ def write_corpus(
     test_size: int = 1000,
     min_words: int = SHORTEST,
     max_words: int = 60,
-    words: Words = "full",
-    style: Style = "plain",
+    words: WordList = "full",
+    style: StyleName = "plain",
     seed: int = 1,
-) -> dict[Split, list[SentencePair]]:
+) -> dict[SplitName, list[SentencePair]]:
     """Write train, valid and test, each as two line files, `.align` and `.antecedents`."""
     target_language(pair)
     sides = pair.split("-")
     refuse_existing(folder, [*sides, "align", "antecedents"])
-    sizes: dict[Split, int] = {"train": size, "valid": valid_size, "test": test_size}
+    sizes: dict[SplitName, int] = {"train": size, "valid": valid_size, "test": test_size}
     corpora = {
         split: generate(
             pair=pair,
@@ -214,7 +211,7 @@ def write_corpus(
 
 def refuse_existing(folder: Path, suffixes: Iterable[str]) -> None:
     """Refuse a folder that holds a file which would be overwritten."""
-    for split in get_args(Split):
+    for split in get_args(SplitName):
         for suffix in suffixes:
             path = folder / f"{split}.{suffix}"
             if path.exists():

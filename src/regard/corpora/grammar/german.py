@@ -9,9 +9,9 @@ Order: TypeAlias = Literal["second", "inverted", "last"]
 """Where the finite verb stands: after the subject, before it, or at the end."""
 
 
-def realise(sentence: tree.Sentence) -> list[tree.Token]:
+def realise(sentence: tree.SentenceTree) -> list[tree.LinkedWord]:
     """Return the words of a sentence."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     order: Order = "second"
     if sentence.fronted is not None:
         tokens += _subordinate(sentence.fronted)
@@ -21,9 +21,9 @@ def realise(sentence: tree.Sentence) -> list[tree.Token]:
         if index:
             cause = (sentence, f"joint {index - 1}")
             if sentence.joints[index - 1] == "but":
-                tokens += [_comma(cause), tree.Token("aber", (cause,))]
+                tokens += [_comma(cause), tree.LinkedWord("aber", (cause,))]
             else:
-                tokens.append(tree.Token("und", (cause,)))
+                tokens.append(tree.LinkedWord("und", (cause,)))
         tokens += _clause(clause, order)
         order = "second"
     for subordinate in sentence.subordinates:
@@ -32,11 +32,11 @@ def realise(sentence: tree.Sentence) -> list[tree.Token]:
     return _merge_commas(tokens)
 
 
-def _comma(cause: tree.Cause) -> tree.Token:
-    return tree.Token(",", (cause,))
+def _comma(cause: tree.Cause) -> tree.LinkedWord:
+    return tree.LinkedWord(",", (cause,))
 
 
-def _merge_commas(tokens: list[tree.Token]) -> list[tree.Token]:
+def _merge_commas(tokens: list[tree.LinkedWord]) -> list[tree.LinkedWord]:
     """Drop a comma at the end or before another: the comma that opens speaks for both."""
     following = [*(token.text for token in tokens[1:]), ","]
     return [
@@ -45,16 +45,16 @@ def _merge_commas(tokens: list[tree.Token]) -> list[tree.Token]:
     ]  # fmt: skip
 
 
-def _subordinate(subordinate: tree.Subordinate) -> list[tree.Token]:
+def _subordinate(subordinate: tree.Subordinate) -> list[tree.LinkedWord]:
     conjunction = forms.CONJUNCTIONS[subordinate.conjunction]
-    tokens = [tree.Token(conjunction, ((subordinate, "conjunction"),))]
+    tokens = [tree.LinkedWord(conjunction, ((subordinate, "conjunction"),))]
     return tokens + _clause(subordinate.clause, "last")
 
 
-def _clause(clause: tree.Clause, order: Order) -> list[tree.Token]:
+def _clause(clause: tree.Clause, order: Order) -> list[tree.LinkedWord]:
     """Return a clause with its finite verb second, first (inverted) or last."""
     finite, ending = _verbs(clause)
-    front: list[tree.Token] = []
+    front: list[tree.LinkedWord] = []
     if clause.fronted is not None:
         front = tree.words(clause.fronted.german, (clause, "fronted"))
         order = "inverted"
@@ -70,11 +70,15 @@ def _clause(clause: tree.Clause, order: Order) -> list[tree.Token]:
         tokens = [*front, *subject, *middle, *_joined(clause, finite, ending)]
     if clause.content is not None:
         cause = (clause, "that")
-        tokens += [_comma(cause), tree.Token("dass", (cause,)), *_clause(clause.content, "last")]
+        tokens += [
+            _comma(cause),
+            tree.LinkedWord("dass", (cause,)),
+            *_clause(clause.content, "last"),
+        ]
     return tokens
 
 
-def _verbs(clause: tree.Clause) -> tuple[tree.Token, list[tree.Token]]:
+def _verbs(clause: tree.Clause) -> tuple[tree.LinkedWord, list[tree.LinkedWord]]:
     """Return the finite verb, and what stands at the end of a main clause: prefix or infinitive."""
     number = _number(clause.subject)
     finite, full = (clause, "finite"), (clause, "verb")
@@ -82,19 +86,21 @@ def _verbs(clause: tree.Clause) -> tuple[tree.Token, list[tree.Token]]:
     if clause.modal is not None:
         singular, plural = forms.MODALS[clause.modal, clause.tense]
         infinitive = verb.german_prefix + verb.german if verb is not None else "sein"
-        modal = tree.Token(plural if number == "plural" else singular, (finite,))
-        return modal, [tree.Token(infinitive, (full,))]
+        modal = tree.LinkedWord(plural if number == "plural" else singular, (finite,))
+        return modal, [tree.LinkedWord(infinitive, (full,))]
     if verb is None:
-        return tree.Token(forms.BE[clause.tense, number], (finite,)), []
-    prefix = [tree.Token(verb.german_prefix, (full,))] if verb.german_prefix else []
-    return tree.Token(forms.verb_form(verb, clause.tense, number), (finite,)), prefix
+        return tree.LinkedWord(forms.BE[clause.tense, number], (finite,)), []
+    prefix = [tree.LinkedWord(verb.german_prefix, (full,))] if verb.german_prefix else []
+    return tree.LinkedWord(forms.verb_form(verb, clause.tense, number), (finite,)), prefix
 
 
-def _joined(clause: tree.Clause, finite: tree.Token, ending: list[tree.Token]) -> list[tree.Token]:
+def _joined(
+    clause: tree.Clause, finite: tree.LinkedWord, ending: list[tree.LinkedWord]
+) -> list[tree.LinkedWord]:
     """Return the verbs as they stand at the end: "anruft", "anrufen will"."""
     if not ending or clause.modal is not None:
         return [*ending, finite]
-    return [tree.Token(ending[0].text + finite.text, finite.causes)]
+    return [tree.LinkedWord(ending[0].text + finite.text, finite.causes)]
 
 
 def _number(subject: tree.Nominal) -> forms.Number:
@@ -107,13 +113,13 @@ def _object_case(clause: tree.Clause) -> forms.Case:
     return cast(forms.Case, clause.verb.german_case) if clause.verb is not None else "accusative"
 
 
-def _middle(clause: tree.Clause) -> list[tree.Token]:
+def _middle(clause: tree.Clause) -> list[tree.LinkedWord]:
     """Return what stands between the verbs.
 
     What is known comes early and what is new late: pronouns and definite objects, time, frequency,
     "nicht", manner, place, then indefinite or long objects, phrases, and predicate adjectives.
     """
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     thing = clause.object if not isinstance(clause.object, tree.RelativePronoun) else None
     negated_object = clause.negated and isinstance(thing, tree.NounPhrase) and thing.indefinite
     light = thing is not None and _light(thing)
@@ -123,7 +129,7 @@ def _middle(clause: tree.Clause) -> list[tree.Token]:
         if adverb is not None:
             tokens += tree.words(adverb.german, (clause, role))
     if clause.negated and not negated_object:
-        tokens.append(tree.Token("nicht", ((clause, "not"),)))
+        tokens.append(tree.LinkedWord("nicht", ((clause, "not"),)))
     for adverb, role in ((clause.manner, "manner"), (clause.place, "place")):
         if adverb is not None:
             tokens += tree.words(adverb.german, (clause, role))
@@ -135,7 +141,7 @@ def _middle(clause: tree.Clause) -> list[tree.Token]:
     if clause.predicate is not None:
         tokens += _degree(clause.predicate)
         adjective = clause.predicate.adjective.german
-        tokens.append(tree.Token(adjective, ((clause.predicate, "adjective"),)))
+        tokens.append(tree.LinkedWord(adjective, ((clause.predicate, "adjective"),)))
     return tokens
 
 
@@ -151,16 +157,16 @@ def _light(thing: tree.Nominal) -> bool:
 
 def _nominal(
     nominal: tree.Nominal, case: forms.Case, *, denial: tree.Cause | None = None
-) -> list[tree.Token]:
+) -> list[tree.LinkedWord]:
     if isinstance(nominal, tree.NounPhrase):
         return _noun_phrase(nominal, case, denial=denial)
     if isinstance(nominal, tree.Pronoun):
-        return [tree.Token(_pronoun(nominal, case), ((nominal, "pronoun"),))]
+        return [tree.LinkedWord(_pronoun(nominal, case), ((nominal, "pronoun"),))]
     if isinstance(nominal, tree.RelativePronoun):
         cause = (nominal, "pronoun")
         word = forms.RELATIVE[case][forms.column(nominal.noun, nominal.plural)]
-        return [_comma(cause), tree.Token(word, (cause,))]
-    joint = tree.Token("und", ((nominal, "and"),))
+        return [_comma(cause), tree.LinkedWord(word, (cause,))]
+    joint = tree.LinkedWord("und", ((nominal, "and"),))
     return [*_noun_phrase(nominal.first, case), joint, *_noun_phrase(nominal.second, case)]
 
 
@@ -178,26 +184,26 @@ def _noun_phrase(
     *,
     denial: tree.Cause | None = None,
     article: bool = True,
-) -> list[tree.Token]:
+) -> list[tree.LinkedWord]:
     """Return the phrase; denied, it takes "kein"; a contracted preposition holds its article."""
-    tokens: list[tree.Token] = []
+    tokens: list[tree.LinkedWord] = []
     determiner = phrase.determiner
     cause = (phrase, "determiner")
     if denial is not None:
         kein = forms.kein_form(case, phrase.noun, phrase.plural)
-        tokens.append(tree.Token(kein, (denial, cause) if determiner else (denial,)))
+        tokens.append(tree.LinkedWord(kein, (denial, cause) if determiner else (denial,)))
         determiner = "a"
     elif determiner and article:
         form = forms.determiner_form(determiner, case, phrase.noun, phrase.plural)
-        tokens.append(tree.Token(form, (cause,)))
+        tokens.append(tree.LinkedWord(form, (cause,)))
     if phrase.description is not None:
         tokens += _degree(phrase.description)
         adjective = forms.adjective_form(
             phrase.description.adjective, determiner, case, forms.column(phrase.noun, phrase.plural)
         )
-        tokens.append(tree.Token(adjective, ((phrase.description, "adjective"),)))
+        tokens.append(tree.LinkedWord(adjective, ((phrase.description, "adjective"),)))
     tokens.append(
-        tree.Token(forms.noun_form(phrase.noun, case, phrase.plural), ((phrase, "noun"),))
+        tree.LinkedWord(forms.noun_form(phrase.noun, case, phrase.plural), ((phrase, "noun"),))
     )
     if phrase.place is not None:
         tokens += _prepositional(phrase.place)
@@ -206,19 +212,19 @@ def _noun_phrase(
     return tokens
 
 
-def _relative(clause: tree.Clause) -> list[tree.Token]:
+def _relative(clause: tree.Clause) -> list[tree.LinkedWord]:
     """Return a relative clause between its commas; both belong to the relative pronoun."""
     tokens = _clause(clause, "last")
     return [*tokens, tokens[0]]
 
 
-def _degree(description: tree.Description) -> list[tree.Token]:
+def _degree(description: tree.Description) -> list[tree.LinkedWord]:
     if not description.degree:
         return []
-    return [tree.Token(forms.DEGREES[description.degree], ((description, "degree"),))]
+    return [tree.LinkedWord(forms.DEGREES[description.degree], ((description, "degree"),))]
 
 
-def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.Token]:
+def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.LinkedWord]:
     """Return preposition and noun phrase, contracted where German contracts: "im", "zur"."""
     preposition, case = forms.PREPOSITIONS[phrase.preposition]
     complement = phrase.complement
@@ -227,9 +233,9 @@ def _prepositional(phrase: tree.PrepositionalPhrase) -> list[tree.Token]:
         article = forms.determiner_form("the", case, complement.noun, complement.plural)
         contracted = forms.CONTRACTIONS.get((preposition, article))
         if contracted is not None and not complement.plural:
-            token = tree.Token(contracted, (cause, (complement, "determiner")))
+            token = tree.LinkedWord(contracted, (cause, (complement, "determiner")))
             return [token, *_noun_phrase(complement, case, article=False)]
-    return [tree.Token(preposition, (cause,)), *_noun_phrase(complement, case)]
+    return [tree.LinkedWord(preposition, (cause,)), *_noun_phrase(complement, case)]
 
 
 LANGUAGE = tree.Language(realise=realise, conjunctions=tuple(forms.CONJUNCTIONS))

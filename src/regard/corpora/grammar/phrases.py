@@ -86,7 +86,7 @@ MODALS: dict[tree.Tense, tuple[tree.Modal, ...]] = {
 
 
 @dataclass(slots=True)
-class Plan:
+class ClausePlan:
     """The choices for a clause, and the number of words left for nouns and phrases."""
 
     words: int
@@ -117,13 +117,13 @@ def draw_plan(
     affirmative: bool,
     living: bool,
     relative: bool,
-) -> Plan:
+) -> ClausePlan:
     """Return random choices for a clause; at least `keep` words are left for the nouns.
 
     A negated clause has no adverb but of time: "he does not sleep everywhere" is not "he sleeps
     nowhere". A relative clause ends in none: "the man who sings loudly laughs".
     """
-    plan = Plan(words)
+    plan = ClausePlan(words)
     if style.modals and living and verb.english not in choices.STATES and stream.chance(17):
         modal = stream.choose(MODALS[tense])
         cost = 2 if modal == "want" else 1
@@ -150,7 +150,7 @@ def draw_plan(
 
 
 def _draw_adverb(
-    plan: Plan,
+    plan: ClausePlan,
     stream: choices.RandomStream,
     selection: choices.Selection,
     *,
@@ -180,7 +180,7 @@ def _draw_adverb(
 
 
 def phrase_options(
-    style: choices.Style, verb: Verb, plan: Plan, *, living: bool
+    style: choices.Style, verb: Verb, plan: ClausePlan, *, living: bool
 ) -> list[tuple[tree.Preposition, ...]]:
     """Return the prepositions that may follow: those of company, then those of place."""
     options: list[tuple[tree.Preposition, ...]] = []

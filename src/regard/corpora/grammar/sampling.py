@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from regard.corpora.grammar import tree
 from regard.corpora.grammar.choices import FULL, SMALL, RandomStream, Selection, share
-from regard.corpora.grammar.clauses import LONGEST_CLAUSE, Clauses, Position
+from regard.corpora.grammar.clauses import LONGEST_CLAUSE, ClausePlace, Clauses
 from regard.corpora.grammar.lexicon import Adjective, Lexicon
 
 PLURALS_PASSED = 70
@@ -106,7 +106,7 @@ class Sampler:
             "past": tuple(each for each in conjunctions if each != "if"),
         }
 
-    def sentence(self, words: int) -> tree.Sentence:
+    def sentence(self, words: int) -> tree.SentenceTree:
         """Return a sentence of exactly `words` English words, 3 or more."""
         stream = self._stream
         tense: tree.Tense = "past" if stream.chance(50) else "present"
@@ -116,7 +116,7 @@ class Sampler:
                 return found
         return self._plain(words, tense)
 
-    def _plain(self, words: int, tense: tree.Tense) -> tree.Sentence:
+    def _plain(self, words: int, tense: tree.Tense) -> tree.SentenceTree:
         """Return main and subordinate clauses."""
         stream = self._stream
         count = self._number_of_clauses(words)
@@ -129,7 +129,7 @@ class Sampler:
         first = None
         if fronted:
             first = self._subordinate(conjunctions.pop(), sizes.pop(), tense)
-        return tree.Sentence(
+        return tree.SentenceTree(
             clauses=tuple(
                 self._main(sizes.pop(), tense, index, joints, fronted=fronted)
                 for index in range(mains)
@@ -153,7 +153,7 @@ class Sampler:
         self, words: int, tense: tree.Tense, index: int, joints: Sequence[Joint], *, fronted: bool
     ) -> tree.Clause:
         """Return a main clause; only the last may hold a that-clause, which "and" would join."""
-        position = Position(
+        position = ClausePlace(
             timed=index == 0 and not fronted,
             they=index == 0 and not fronted,
             inverted=index == 0 and fronted,
@@ -167,7 +167,7 @@ class Sampler:
         self, conjunction: tree.Conjunction, words: int, tense: tree.Tense
     ) -> tree.Subordinate:
         """Return a subordinate clause; "before" takes no negation."""
-        position = Position(affirmative=conjunction == "before")
+        position = ClausePlace(affirmative=conjunction == "before")
         return tree.Subordinate(conjunction, self._clauses.clause(words, tense, position))
 
     def _subordinates(
@@ -198,7 +198,7 @@ class Sampler:
             joints[self._stream.below(count)] = "but"
         return tuple(joints)
 
-    def _with_pronoun(self, words: int, tense: tree.Tense) -> tree.Sentence | None:
+    def _with_pronoun(self, words: int, tense: tree.Tense) -> tree.SentenceTree | None:
         """Return a sentence in which a pronoun stands for a noun of the clause before it.
 
         The two clauses come first, so that no other noun is in sight, and other clauses follow.
@@ -221,7 +221,7 @@ class Sampler:
             return self._contrast(host, described, sizes, tense)
         conjunction = self._pronoun_conjunction()
         others = self._draw_conjunctions(tense, count, conjunction)
-        return tree.Sentence(
+        return tree.SentenceTree(
             clauses=(host,),
             subordinates=(
                 tree.Subordinate(conjunction, described),
@@ -234,7 +234,7 @@ class Sampler:
     ) -> tuple[tree.Clause, tree.Clause] | None:
         """Return a clause and what is said of one of its nouns: "it was too wide"."""
         for _ in range(PRONOUN_TRIES):
-            host = self._clauses.host(words, tense, Position(timed=True))
+            host = self._clauses.host(words, tense, ClausePlace(timed=True))
             found = find_antecedent(self._stream, self._selection, host)
             if found is not None:
                 subject = tree.Pronoun("they" if found.phrase.plural else "it", found.phrase)
@@ -249,7 +249,7 @@ class Sampler:
 
     def _contrast(
         self, host: tree.Clause, described: tree.Clause, sizes: list[int], tense: tree.Tense
-    ) -> tree.Sentence:
+    ) -> tree.SentenceTree:
         """Return "the animal saw the street but it was too wide", and the clauses that follow."""
         after = self._stream.below(min(2, len(sizes)) + 1)
         joints: list[Joint] = ["but"]
@@ -259,7 +259,7 @@ class Sampler:
             self._main(size, tense, index, joints, fronted=False)
             for index, size in enumerate(sizes[after:], start=2)
         ]
-        return tree.Sentence(
+        return tree.SentenceTree(
             clauses=(host, described, *mains),
             joints=tuple(joints),
             subordinates=self._subordinates(conjunctions, sizes[:after], tense),

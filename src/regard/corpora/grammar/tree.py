@@ -126,7 +126,7 @@ class Subordinate:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Sentence:
+class SentenceTree:
     """[fronted subordinate ,] clause [and|but clause]... [subordinate]...
 
     The flat order is unambiguous: what follows a subordinate clause is subordinate too, and only
@@ -143,7 +143,7 @@ Cause: TypeAlias = tuple[object, str]
 """A node of the tree and the part it plays: (noun phrase, "noun"), (clause, "not")."""
 
 
-class Token(NamedTuple):
+class LinkedWord(NamedTuple):
     """A word of a realised sentence, with the causes that it shares with its translation."""
 
     text: str
@@ -164,12 +164,12 @@ class Language:
     "joint 1" ... for its "and" and "but".
     """
 
-    realise: Callable[[Sentence], list[Token]]
+    realise: Callable[[SentenceTree], list[LinkedWord]]
     conjunctions: tuple[Conjunction, ...]
 
 
-def words(text: str, *causes: Cause) -> list[Token]:
+def words(text: str, *causes: Cause) -> list[LinkedWord]:
     """Return the tokens of a text, all with the same causes."""
     if " " in text:
-        return [Token(word, causes) for word in text.split(" ")]
-    return [Token(text, causes)]
+        return [LinkedWord(word, causes) for word in text.split(" ")]
+    return [LinkedWord(text, causes)]

@@ -18,10 +18,10 @@ from regard.lectures.exercises.exercise import (
 
 BEGIN, END, VOCAB = 0, 1, 6
 MOST_CALLS = 1_000
-Step = Callable[[Sequence[int]], Tensor]
+NextScores = Callable[[Sequence[int]], Tensor]
 
 
-def model(seed: int) -> Step:
+def model(seed: int) -> NextScores:
     """Return a model: log-probabilities of the next token, which depend on the whole prefix."""
 
     def step(prefix: Sequence[int]) -> Tensor:
@@ -43,7 +43,7 @@ def garden_path(prefix: Sequence[int]) -> Tensor:
     return torch.tensor([found.get(token, 1e-9) for token in range(VOCAB)]).log()
 
 
-def greedy(step: Step, begin: int, end: int, longest: int) -> list[int]:
+def greedy(step: NextScores, begin: int, end: int, longest: int) -> list[int]:
     """Return the most probable token at each step until the end mark."""
     tokens: list[int] = []
     while len(tokens) < longest:
@@ -55,7 +55,7 @@ def greedy(step: Step, begin: int, end: int, longest: int) -> list[int]:
 
 
 def _greedy(change: str) -> Function:
-    def wrong(step: Step, begin: int, end: int, longest: int) -> list[int]:
+    def wrong(step: NextScores, begin: int, end: int, longest: int) -> list[int]:
         tokens: list[int] = []
         while len(tokens) < longest:
             prefix = [begin, *tokens[-1:]] if change == "prefix" else [begin, *tokens]
@@ -132,12 +132,14 @@ GREEDY = Exercise(
 )
 
 
-def beam_search(step: Step, begin: int, end: int, beam: int, longest: int) -> list[int]:
+def beam_search(step: NextScores, begin: int, end: int, beam: int, longest: int) -> list[int]:
     """Return the hypothesis with the highest log p that the beam finds, ended or at the limit."""
     return _beam(step, begin, end, beam, longest)
 
 
-def _beam(step: Step, begin: int, end: int, beam: int, longest: int, change: str = "") -> list[int]:
+def _beam(
+    step: NextScores, begin: int, end: int, beam: int, longest: int, change: str = ""
+) -> list[int]:
     alive: list[tuple[float, list[int]]] = [(0.0, [])]
     done: list[tuple[float, list[int]]] = []
     for length in range(longest + 1):
@@ -167,7 +169,7 @@ def _beam(step: Step, begin: int, end: int, beam: int, longest: int, change: str
 
 
 def _beam_without(change: str) -> Function:
-    def wrong(step: Step, begin: int, end: int, beam: int, longest: int) -> list[int]:
+    def wrong(step: NextScores, begin: int, end: int, beam: int, longest: int) -> list[int]:
         return _beam(step, begin, end, beam, longest, change)
 
     return wrong

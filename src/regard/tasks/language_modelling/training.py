@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.base.files import write_file
 from regard.batching.batch import split_rows
-from regard.compute.processes import processes_for
+from regard.compute.device import processes_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay

@@ -16,7 +16,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import BatchPosition
-from regard.corpora.graph import Graph, Split
+from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
@@ -214,7 +214,7 @@ def _train_seed(
     )
 
 
-def _split(graph: Graph) -> Split:
+def _split(graph: Graph) -> GraphSplit:
     if graph.split is None:
         raise SettingsError("The graph has no split into training, validation and test nodes.")
     return graph.split

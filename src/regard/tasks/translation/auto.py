@@ -20,7 +20,7 @@ import torch
 from regard.base.errors import SettingsError
 from regard.batching.batch import Batch, Example, collate
 from regard.batching.order import BatchPosition
-from regard.compute.processes import processes_for
+from regard.compute.device import processes_for
 from regard.corpora.parallel import SentencePair, drawn_evenly
 from regard.corpora.store import MOST_IN_MEMORY
 from regard.models.build import build_translator

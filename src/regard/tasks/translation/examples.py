@@ -67,8 +67,10 @@ class VocabularySample:
             pairs, settings.sample_lines // (2 if settings.shared else 1), seed=seed
         )
         shares = recipe.augmentation.shares()
-        change = Perturber(drawn, shares, seed=seed)
-        changed = [change(0, row) for row in range(0, len(drawn), 10)] if shares else []
+        changed = []
+        if shares:
+            change = Perturber(drawn, shares, seed=seed)
+            changed = [change(0, row) for row in range(0, len(drawn), 10)]
         if settings.kind != "sentencepiece":
             return cls(pairs, changed)
         return cls(drawn, changed, len(drawn) / max(1, len(pairs)))

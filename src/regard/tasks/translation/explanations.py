@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float as FloatArray
 
 from regard.attention.probe import Probe, Recorder, Site
 from regard.base.errors import RegardError, SettingsError
@@ -40,7 +39,7 @@ class Explanation:
     method: str
     source: str
     text: str
-    values: FloatArray[np.ndarray, "target source"]
+    values: Float[np.ndarray, "target source"]
     shares: AttentionMap
 
     def by_word(self) -> AttentionMap:
@@ -96,11 +95,7 @@ class SentencePass:
         return torch.tensor([*self.target, END])
 
     def features(
-        self,
-        rows: int,
-        *,
-        probe: Probe | None = None,
-        source: Tensor | None = None,
+        self, rows: int, *, probe: Probe | None = None, source: Tensor | None = None
     ) -> Float[Tensor, "rows target model_dim"]:
         """Return what the model makes of the pair, `rows` times, or of other sources."""
         if source is None:

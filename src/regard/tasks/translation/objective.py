@@ -19,7 +19,7 @@ from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TrainingSettings
 from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
-from regard.training.optimisers import Matrix, Muon
+from regard.training.optimisers import Muon, MuonMatrix
 
 
 def training_loss(
@@ -123,7 +123,7 @@ def optimizer_of(model: Translator[Any], settings: TrainingSettings) -> torch.op
     )
 
 
-def matrices_of(model: Translator[Any]) -> list[Matrix]:
+def matrices_of(model: Translator[Any]) -> list[MuonMatrix]:
     """Return what maps features to features in attention and feed-forward networks.
 
     Embeddings are not among them: each of their rows stands for itself. One matrix makes
@@ -141,7 +141,7 @@ def matrices_of(model: Translator[Any]) -> list[Matrix]:
         for module in side.modules()
         if isinstance(module, nn.Linear)
     )
-    return [Matrix(weight, parts.get(weight, 1)) for weight in linear]
+    return [MuonMatrix(weight, parts.get(weight, 1)) for weight in linear]
 
 
 VALIDATION_TOKENS = 4_096

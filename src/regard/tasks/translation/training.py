@@ -12,8 +12,7 @@ from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, encode_pairs
-from regard.compute.device import computing_in
-from regard.compute.processes import processes_for
+from regard.compute.device import computing_in, processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.engines.preparation import prepare_patience
