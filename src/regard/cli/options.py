@@ -23,7 +23,7 @@ RunFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a trai
 
 
 # Options that take one file or more.
-FILE_OPTIONS = ("--data", "--valid", "--test")
+FILE_OPTIONS = ("--data", "--valid", "--test", "--mix", "--general-test")
 
 
 def _use(names: list[str] | None) -> None:
@@ -70,7 +70,8 @@ class FilesCommand(CommandWithParts):
         valued = {name for p in self.params if not getattr(p, "is_flag", False) for name in p.opts}
         given: list[str] = []
         option, awaited = "", False
-        argument = all(p.param_type_name != "argument" for p in self.params)
+        # With --from no recipe is needed; one that is given comes before the files.
+        argument = "--from" in args or all(p.param_type_name != "argument" for p in self.params)
         for word in args:
             if awaited:
                 awaited = False

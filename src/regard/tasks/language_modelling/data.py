@@ -181,7 +181,7 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
     return f"Held out: the last {settings.valid_share:.0%} of the data for validation."
 
 
-class _Parts:
+class Parts:
     """The two parts of a text, which can be read again and again."""
 
     def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path):
@@ -207,12 +207,13 @@ class _Parts:
         )
 
     def train(self) -> Iterator[str]:
+        """Yield the text to train on."""
         return running_text.between(self._text(), 0, self.characters)
 
     def valid(self) -> Iterator[str]:
-        if self._valid:
-            return self._valid()
-        return running_text.between(self._text(), self.characters, self.measure.characters)
+        """Yield the text to validate on."""
+        first, last = self.characters, self.measure.characters
+        return self._valid() if self._valid else running_text.between(self._text(), first, last)
 
 
 def prepare_text(
@@ -220,7 +221,7 @@ def prepare_text(
 ) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
     folder = run.folder
-    parts = _Parts(recipe.data, texts, folder / "data")
+    parts = Parts(recipe.data, texts, folder / "data")
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
         learned.save(folder, TOKENIZER)
@@ -237,7 +238,7 @@ def prepare_text(
     return data
 
 
-def _tokenizer(recipe: schema.LanguageModelRecipe, parts: _Parts) -> tokenizers.AnyTokenizer:
+def _tokenizer(recipe: schema.LanguageModelRecipe, parts: Parts) -> tokenizers.AnyTokenizer:
     """Return a tokenizer of the training part, or that of the run to go on from."""
     start = recipe.training.start_from
     if start is not None:
