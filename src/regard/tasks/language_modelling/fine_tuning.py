@@ -92,7 +92,7 @@ def _tokens(recipe: LanguageModelRecipe, texts: task_data.Texts | None, text: Ru
         pairs = read_pairs([Path(file) for file in recipe.data.pairs], columns=recipe.data.columns)
         some = pairs[:: max(1, len(pairs) // SAMPLE)]
         return len(pairs) * fmean(len(text.encode(f"{p.source}\n{p.target}\n")) for p in some)
-    parts = task_data.Parts(recipe.data, texts)
+    parts = task_data.Parts(recipe.data, texts, None)
     chunks = list(islice(parts.train(), SAMPLE))
     return parts.characters * sum(map(len, map(text.encode, chunks))) / sum(map(len, chunks))
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import Files, Names, Recipe, Settings, StartSettings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings, StartSettings
 
 
 class AugmentationSettings(Settings):
