@@ -186,8 +186,7 @@ class Options:
             self.problems.append(f"{name} is {shown(value)} instead of a positive number")
             return 1
         if value > MOST_NUMBER:
-            self.problems.append(f"{name} is {shown(value)}, more than {MOST_NUMBER:,}")
-            return 1
+            raise RunError(f"{self.origin}: {name} is {shown(value)}, more than {MOST_NUMBER:,}.")
         return value
 
     def one_of_ids(self, name: str, number: Any, *, rows: int) -> int | None:
