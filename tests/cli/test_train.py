@@ -287,7 +287,7 @@ def test_a_run_is_fine_tuned_without_a_recipe(
     ]  # fmt: skip
     plan = run(*given, "--dry-run")
     assert plan.code == 0, plan.err
-    assert f"model, tokenizers and search are those of {toy_run}" in plan.err
+    assert f"model, tokenizers and search are those of {toy_run}" in plan.out
     assert not (tmp_path / "run").exists()
     answer = run(*given, "--json")
     assert answer.code == 0, answer.err

@@ -114,10 +114,9 @@ def compare(
     if json:
         print_json(comparison.to_dict())
         return
-    console.print(score_table(comparison))
-    if comparison.general_pairs:
-        console.print(general_table(comparison))
-    console.print(length_table(comparison))
+    general = [general_table(comparison)] if comparison.general_pairs else []
+    for table in (score_table(comparison), *general, length_table(comparison)):
+        console.print(table)
     console.print(f"\nPage with pictures and samples: [bold]{out / PAGE}[/]", highlight=False)
 
 

@@ -57,7 +57,7 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Change:
+class QualityChange:
     """The quality on one test before and after fine-tuning, and whether the change is chance."""
 
     name: str
@@ -72,7 +72,7 @@ class Change:
     @classmethod
     def of(
         cls, name: str, origin: str, pairs: Sequence[SentencePair], outputs: Sequence[Sequence[str]]
-    ) -> Change:
+    ) -> QualityChange:
         """Compare the outputs before with those after, on the same sentences."""
         before, after = outputs
         references = [pair.target for pair in pairs]
@@ -112,7 +112,7 @@ class Forgetting:
     """The tests of a fine-tuned run: in the domain and, if there is one, a general one."""
 
     start: str
-    changes: tuple[Change, ...]
+    changes: tuple[QualityChange, ...]
     search: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def forgetting(trained: TrainedTranslator, evaluation: Evaluation) -> Forgetting
             after = [domain[pair.source] for pair in pairs]
         else:
             after = translated(trained.model, pairs, beam=beam)
-        changes.append(Change.of(name, test["origin"], pairs, (before, after)))
+        changes.append(QualityChange.of(name, test["origin"], pairs, (before, after)))
     found = Forgetting(record["start"], tuple(changes), evaluation.search)
     write_json(path, {**record, "table": found.to_dict()})
     return found
