@@ -19,7 +19,9 @@ from regard.settings.recipe import (
     option_table,
     parse_table,
     read_table,
+    recipe_text,
     require_known,
+    toml_value,
     validate,
     with_paths,
 )
@@ -262,9 +264,8 @@ def train(
     `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
     data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
     memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
-    of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
-    say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
-    after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
+    of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take from the
+    files; `built_in` takes the built-in data. `minutes` ends the training after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
     recipe is needed, and the data may also have the parts "mix" and "general_test". `task` is what
     to learn from a language model. `set` changes settings by their dotted names.
     `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
@@ -314,10 +315,10 @@ def _chosen(
 
 
 def _missing(what: str) -> SettingsError:
-    others = (
-        "go on with a run: regard train --resume DIR. To fine-tune one: regard train --from DIR"
+    return SettingsError(
+        f"A training needs {what}. To go on with a run: regard train --resume DIR. To fine-tune "
+        "one: regard train --from DIR --data FILE --out NEW."
     )
-    return SettingsError(f"A training needs {what}. To {others} --data FILE --out NEW.")
 
 
 def recipe_with(
@@ -384,8 +385,6 @@ def _given_model(name: str, task: Task, model: Callable[..., nn.Module] | None) 
 
 def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
     """Return changes of settings as `key=value`, as the command line has them."""
-    from regard.settings.recipe import toml_value
-
     if not isinstance(given, Mapping):
         return list(given)
     return [f"{key}={toml_value(value)}" for key, value in given.items()]
@@ -393,8 +392,6 @@ def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
 
 def _changed(recipe: Recipe, overrides: Sequence[str]) -> Recipe:
     """Return a recipe with other settings; a key of the built-in data asks for it, as in TOML."""
-    from regard.settings.recipe import recipe_text
-
     data = getattr(recipe, "data", None)
     key = getattr(data, "asks_for_built_in", None)
     table = parse_table(recipe_text(recipe), overrides=overrides, origin="recipe")
