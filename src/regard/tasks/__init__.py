@@ -263,14 +263,15 @@ def train(
 
     `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
     data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
-    memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
-    of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take from the
-    files; `built_in` takes the built-in data. `minutes` ends the training after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
-    recipe is needed, and the data may also have the parts "mix" and "general_test". `task` is what
-    to learn from a language model. `set` changes settings by their dotted names.
-    `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
-    run to go on with; `set` may still change its limits. Ctrl-C and SIGTERM stop a training after
-    the running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
+    memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to
+    any of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take
+    from the files; `built_in` takes the built-in data. `minutes` ends the training after this
+    time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no recipe is
+    needed, and the data may also have the parts "mix" and "general_test". `task` is what to learn
+    from a language model. `set` changes settings by their dotted names. `model` is a function
+    that builds the network from the sizes of the vocabularies. `resume` is a run to go on with;
+    `set` may still change its limits. Ctrl-C and SIGTERM stop a training after the running update
+    with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
