@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -162,6 +163,24 @@ def test_the_page_of_messages_is_made_of_the_source() -> None:
     command = [sys.executable, ROOT / "bench" / "errors_page.py", "--check"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    files = [*DOCUMENTS, ROOT / "Dockerfile", *(ROOT / "src").rglob("*.py")]
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install (?:-\S+ )*['\"]?regard\b", text), path
+
+
+def test_the_dockerfile_is_the_documented_one() -> None:
+    text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    recipe = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "docker build -t regard ." in text and "docker build -t regard ." in recipe
+    copied = re.findall(r"^COPY (.*) \S+$", recipe, re.MULTILINE)
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
+    extras = re.findall(r"'\.\[(.*)\]'", recipe)[0].split(",")
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert {*extras} <= {*known["project"]["optional-dependencies"]}
 
 
 def example(heading: str) -> str:
