@@ -26,7 +26,7 @@ from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
-from regard.tasks.translation.fine_tuning import General, TuningData, mix_in, read_data
+from regard.tasks.translation.fine_tuning import OF_DATA, General, TuningData, mix_in, read_data
 from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
 from regard.tasks.translation.objective import optimizer_of, training_loss, validate
@@ -239,7 +239,8 @@ def train(
     with display.translating("Reading the data") as watcher:
         told = task_data.Told(watcher.moved, display.note)
         general: General | None = None
-        if settings.tuned or isinstance(data, TuningData | Mapping):
+        mixed = isinstance(data, Mapping) and any(data.get(part) for part in OF_DATA)
+        if settings.tuned or mixed or isinstance(data, TuningData):
             settings, splits, general = read_data(settings, data, told)
         else:
             settings, splits = task_data.given_splits(settings, data, told)
