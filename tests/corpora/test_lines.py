@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.base.errors import DataError
-from regard.corpora.lines import decode_lines, read_lines
+from regard.base import budgets
+from regard.base.errors import DataError, SettingsError
+from regard.corpora.lines import decode_lines, read_lines, stream_lines
 
 
 @pytest.mark.parametrize(
@@ -125,3 +128,53 @@ def test_files_that_cannot_be_opened(tmp_path: Path, name: str, message: str) ->
     (tmp_path / "folder").mkdir()
     with pytest.raises(DataError, match=message):
         read_lines(tmp_path / name)
+
+
+def zstd(content: bytes) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    packed: bytes = pyarrow.Codec("zstd").compress(content, asbytes=True)
+    return packed
+
+
+@pytest.mark.parametrize("name", ["text.zst", "text"])
+def test_zstd_is_known_by_its_ending_or_its_first_bytes(tmp_path: Path, name: str) -> None:
+    lines = [f"line {number}" for number in range(3_000)]
+    (tmp_path / name).write_bytes(zstd("".join(f"{line}\n" for line in lines).encode()))
+    assert read_lines(tmp_path / name) == lines
+    assert list(stream_lines(tmp_path / name, expected="lines")) == lines
+
+
+@pytest.mark.parametrize("damage", [lambda packed: packed[:-9], lambda packed: b"plain text"])
+def test_damaged_zstd(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "text.zst"
+    path.write_bytes(damage(zstd(b"some text\n" * 1_000)))
+    with pytest.raises(DataError, match=r"text\.zst: the zstd file is damaged or incomplete"):
+        read_lines(path)
+
+
+def test_a_zstd_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "text.zst"
+    path.write_bytes(zstd((b"x" * 9_999 + b"\n") * 1_000))
+    with pytest.raises(DataError, match=r"refused: [\d,]+ bytes unpack to more than"):
+        for _ in stream_lines(path, expected="lines"):
+            pass
+
+
+def test_zstd_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "text.zst"
+    path.write_bytes(zstd(b"some text\n"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SettingsError, match=r"text\.zst: zstd files are read with pyarrow.*pip"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_bytes_that_are_not_utf_8_are_named_with_their_line(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"text.en{ending}"
+    content = b"fine\n" * 9_000 + b"caf\xe9\n" + b"fine\n"
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstd}[ending]
+    path.write_bytes(pack(content))
+    with pytest.raises(DataError, match=r"line 9001: invalid UTF-8 at byte 4 of the line \(0xe9\)"):
+        for _ in stream_lines(path, expected="lines"):
+            pass

@@ -16,9 +16,9 @@ from regard.corpora.store import (
     ENDS,
     HEADER,
     VALUES,
-    Row,
     RowStore,
     RowWriter,
+    StoredRow,
     StoredSequence,
     StoreError,
     type_of,
@@ -37,12 +37,12 @@ def write(folder: Path, rows: list[tuple[list[int], list[int]]], *, width: int =
     return folder
 
 
-def read(rows: list[Row]) -> list[tuple[list[int], list[int]]]:
+def read(rows: list[StoredRow]) -> list[tuple[list[int], list[int]]]:
     return [(row[0].tolist(), row[1].tolist()) for row in rows]
 
 
 class Sums(StoredSequence[int]):
-    def _item(self, row: Row) -> int:
+    def _item(self, row: StoredRow) -> int:
         return sum(int(side.sum()) for side in row)
 
 

@@ -24,6 +24,7 @@ from regard.base.errors import DamagedError, RunError
 
 BLOCK = 1 << 20
 NAME_LENGTH = 40  # of a temporary name: a file system takes 255 bytes in all
+ENDS_READ = 1 << 16  # bytes at both ends of a file that tell whether it has changed
 _NUMBERS = count()
 
 # What a fingerprint can take in: a text, bytes, the numbers of an array, the content of a file.
@@ -64,6 +65,23 @@ def fingerprint(parts: Iterable[Part]) -> str:
     for part in parts:
         found.add(part)
     return found.value
+
+
+def states_of(files: Iterable[str | Path]) -> list[list[str | int]]:
+    """Return what tells whether files have changed: size, time, and a digest of both ends."""
+    return [[str(Path(file).resolve()), *_state_of(Path(file))] for file in files]
+
+
+def _state_of(path: Path) -> tuple[int, int, str]:
+    if not path.is_file():  # which its reader says better
+        return -1, -1, ""
+    status = path.stat()
+    digest = Fingerprint()
+    with path.open("rb") as file:
+        digest.add(file.read(ENDS_READ))
+        file.seek(max(0, status.st_size - ENDS_READ))
+        digest.add(file.read(ENDS_READ))
+    return status.st_size, status.st_mtime_ns, digest.value
 
 
 CHANGED = "it does not match its checksum"

@@ -1,4 +1,4 @@
-"""Readers of text lines, plain or gzip: a whole file, or windows of a file or pipe of any size."""
+"""Readers of lines, plain, gzip or zstd: a whole file, or windows of a file or pipe of any size."""
 
 import csv
 import gzip
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from regard.base.budgets import GENEROUS, MEGABYTE, STREAMED, Budget, Meter, open_input
-from regard.base.errors import DataError
+from regard.base.errors import DataError, SettingsError
 from regard.base.files import Fingerprint
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-GZIP_MARK = b"\x1f\x8b"
+GZIP_MARK, ZSTD_MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PACKED = (".gz", ".zst")  # endings of compressed files
 SENTENCES = "one sentence per line"
 LONGEST_LINE = 16 * MEGABYTE  # of what is translated line by line
 LONGEST_TEXT = 512 * MEGABYTE  # of a corpus: some are a single line
@@ -151,13 +152,59 @@ class BoundedGzip(gzip.GzipFile):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+class DamagedZstdError(Exception):
+    """A zstd file that cannot be unpacked."""
+
+
+class BoundedZstd(io.RawIOBase):
+    """The content of a zstd file, which is refused when it expands beyond its budget."""
+
+    def __init__(self, file: BinaryIO, *, path: Path):
+        try:
+            import pyarrow
+        except ImportError:
+            raise SettingsError(
+                f"{path}: zstd files are read with pyarrow, which is not installed: "
+                "pip install pyarrow"
+            ) from None
+        self._stream: Any = pyarrow.CompressedInputStream(pyarrow.PythonFile(file), "zstd")
+        status = os.fstat(file.fileno())
+        packed = status.st_size if stat.S_ISREG(status.st_mode) else None
+        self._meter = Meter(path, STREAMED, packed=packed)
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as there is content."""
+        try:
+            found: bytes = self._stream.read(len(buffer))
+        except OSError as error:
+            raise DamagedZstdError from error
+        self._meter.take(bytes=len(found))
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def unpacked_name(path: str | Path) -> str:
+    """Return the name of a file without the ending of its compression."""
+    name = Path(path).name
+    return next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
+
+
 @contextmanager
 def open_text(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading; decompress it if it is a gzip file."""
+    """Open a file for reading; decompress it if it is a gzip or zstd file."""
     with open_input(path) as file:
         # Opened only once, so that it can be a pipe.
-        compressed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MARK  # type: ignore[attr-defined]
-        yield BoundedGzip(file, path=path) if compressed else file  # type: ignore[misc]
+        mark: bytes = file.peek(4)[:4]  # type: ignore[attr-defined]
+        if path.suffix == ".gz" or mark[:2] == GZIP_MARK:
+            yield BoundedGzip(file, path=path)
+        elif path.suffix == ".zst" or mark == ZSTD_MARK:
+            yield io.BufferedReader(BoundedZstd(file, path=path), BLOCK)
+        else:
+            yield file  # type: ignore[misc]
 
 
 def read_whole(path: Path, *, expected: str, budget: Budget = GENEROUS) -> bytes:
@@ -178,6 +225,12 @@ def reading(path: Path, *, expected: str) -> Iterator[None]:
     except (gzip.BadGzipFile, zlib.error, EOFError):
         raise DataError(
             "the gzip file is damaged or incomplete",
+            path=path,
+            remedy="Copy or download it again.",
+        ) from None
+    except DamagedZstdError:
+        raise DataError(
+            "the zstd file is damaged or incomplete",
             path=path,
             remedy="Copy or download it again.",
         ) from None
@@ -333,7 +386,7 @@ class LineStream:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[LineStream]:
-    """Open a file, plain or gzip, or a pipe."""
+    """Open a file, plain or compressed, or a pipe."""
     with ExitStack() as stack:
         with reading(path, expected=SENTENCES):
             file = stack.enter_context(open_text(path))

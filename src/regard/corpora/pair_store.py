@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from regard.base.errors import DataError, RunError, system_problem
-from regard.base.files import Fingerprint, fingerprint, locked, whole_folder
+from regard.base.files import fingerprint, locked, states_of, whole_folder
 from regard.corpora.blocks import digests_of, in_blocks
 from regard.corpora.composition import LowestKeys
 from regard.corpora.parallel import SentencePair, fingerprint_of
 from regard.corpora.store import RowStore, RowWriter, StoredRow, StoredSequence, StoreError
 
-ENDS_READ = 1 << 16  # bytes at both ends of a file that tell whether it has changed
 KEY_ROWS = 1 << 20
 
 Watch = Callable[[int, float | None], None]
@@ -76,23 +75,6 @@ def cache_folder() -> Path:
     if named:
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
-
-
-def states_of(files: Iterable[str]) -> list[list[str | int]]:
-    """Return what tells whether files have changed: size, time, and a digest of both ends."""
-    return [[str(Path(file).resolve()), *_state_of(Path(file))] for file in files]
-
-
-def _state_of(path: Path) -> tuple[int, int, str]:
-    if not path.is_file():  # which its reader says better
-        return -1, -1, ""
-    status = path.stat()
-    digest = Fingerprint()
-    with path.open("rb") as file:
-        digest.add(file.read(ENDS_READ))
-        file.seek(max(0, status.st_size - ENDS_READ))
-        digest.add(file.read(ENDS_READ))
-    return status.st_size, status.st_mtime_ns, digest.value
 
 
 def open_corpus(reading: CorpusReading, *, say: Say) -> StoredCorpus | None:

@@ -15,7 +15,7 @@ from regard.base.files import fingerprint
 from regard.corpora.alignments import check_links, read_alignments
 from regard.corpora.formats.document import Languages
 from regard.corpora.formats.registry import document_pairs
-from regard.corpora.lines import SENTENCES, empty_file, stream_lines
+from regard.corpora.lines import SENTENCES, empty_file, stream_lines, unpacked_name
 from regard.corpora.sources import DOCUMENTS, KNOWN, LeftOut, kind_of, languages_of
 from regard.corpora.store import StoredSequence
 from regard.corpora.tables import SKIP, Columns, pair_columns, read_rows
@@ -87,7 +87,7 @@ def iterate_pairs(
 
 def _line_files(paths: Sequence[Path], pair: str | None) -> list[tuple[Path, Path]]:
     """Return source and target files, told apart by their order or by their endings."""
-    endings = [Path(path.name.removesuffix(".gz")).suffix for path in paths]
+    endings = [Path(unpacked_name(path)).suffix for path in paths]
     sides = list(dict.fromkeys(endings))
     if pair is not None and sorted(sides) == sorted(f".{code}" for code in languages_of(pair)):
         sides = [f".{code}" for code in languages_of(pair)]

@@ -2,20 +2,23 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
 from regard.base.errors import DataError, RunError
-from regard.base.files import Fingerprint, whole_file, write_json
+from regard.base.files import Fingerprint, read_json, states_of, whole_file, write_json
+from regard.corpora import blocks
 from regard.corpora.lines import stream_lines
 from regard.corpora.sources import kind_of
 from regard.corpora.tables import RECORDS, TEXT, read_rows
 
 CHUNK = 1 << 20  # characters
 EXPECTED = "plain text"
+REMEDY = "delete the folder it is in, and the text is read again"
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,23 @@ def measure(chunks: Iterable[str]) -> TextMeasure:
     return TextMeasure(characters, digest.value)
 
 
+def measured(
+    chunks: Callable[[], Iterable[str]], files: Sequence[Path], record: Path
+) -> TextMeasure:
+    """Return the measure of a text; a file remembers it for as long as the text's files stay."""
+    states = states_of(files)
+    if states and record.is_file():
+        with suppress(RunError, KeyError, TypeError, AttributeError):
+            known = read_json(record, owner="text")
+            if known["files"] == states:
+                return TextMeasure(**known["measure"])
+    found = measure(chunks())
+    if states:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        write_json(record, {"files": states, "measure": asdict(found)}, indent=None)
+    return found
+
+
 def between(chunks: Iterable[str], first: int, last: int) -> Iterator[str]:
     """Yield the text between two positions, counted in characters."""
     place = 0
@@ -115,6 +135,8 @@ class TokenFile:
     """Bytes per id."""
     digest: str
     """The digest of the text."""
+    vocab: int = 0
+    """The entries of the vocabulary, beyond which no id may be; 0: it is not known."""
 
     def __len__(self) -> int:
         return self.tokens
@@ -126,8 +148,18 @@ class TokenFile:
 
         The file is mapped anew each time; otherwise all pages ever read would stay in memory.
         """
-        mapped = np.memmap(self.path, dtype=_type_of(self.width), mode="r", shape=(self.tokens,))
-        return np.stack([mapped[start : start + length] for start in starts]).astype(np.int64)
+        size = (self.tokens,)
+        try:
+            mapped = np.memmap(self.path, dtype=_type_of(self.width), mode="r", shape=size)
+        except (OSError, ValueError):
+            raise RunError(f"{self.path} was cut short while it was read: {REMEDY}.") from None
+        rows = np.stack([mapped[start : start + length] for start in starts]).astype(np.int64)
+        if self.vocab and rows.size and int(rows.max()) >= self.vocab:
+            raise RunError(
+                f"{self.path} has the token {int(rows.max())}, but the vocabulary ends at "
+                f"{self.vocab - 1}: {REMEDY}."
+            )
+        return rows
 
 
 def write_tokens(
@@ -137,19 +169,27 @@ def write_tokens(
     encode: Callable[[str], Sequence[int]],
     vocab: int,
     digest: str,
+    watch: Callable[[int], None] = lambda characters: None,
 ) -> TokenFile:
-    """Write the ids of a text given in parts; the description is written last."""
+    """Write the ids of a text given in parts, several of which are cut into tokens at once.
+
+    The description is written last.
+    """
     width = 2 if vocab <= 1 << 16 else 4
     tokens = characters = size = 0
     path.parent.mkdir(parents=True, exist_ok=True)
+
+    def ids_of(part: list[str]) -> bytes:
+        return b"".join(np.array(encode(text), dtype=_type_of(width)).tobytes() for text in part)
+
     with whole_file(path) as file:
-        for text in texts:
-            ids = np.array(encode(text), dtype=_type_of(width))
-            file.write(ids.tobytes())
-            tokens += len(ids)
+        for (text,), ids in blocks.mapped(ids_of, ([text] for text in texts)):
+            file.write(ids)
+            tokens += len(ids) // width
             characters += len(text)
             size += len(text.encode())
-    found = TokenFile(path, tokens, characters, size, width, digest)
+            watch(characters)
+    found = TokenFile(path, tokens, characters, size, width, digest, vocab)
     record = {name: value for name, value in asdict(found).items() if name != "path"}
     write_json(_record_of(path), record, indent=None)
     return found
@@ -160,19 +200,18 @@ def has_tokens(path: Path) -> bool:
     return _record_of(path).is_file()
 
 
-def open_tokens(path: Path) -> TokenFile:
-    """Return the token file that `write_tokens` wrote."""
-    remedy = "delete the folder it is in, and the text is read again"
+def open_tokens(path: Path, *, vocab: int = 0) -> TokenFile:
+    """Return the token file that `write_tokens` wrote, of a vocabulary of so many entries."""
     try:
         found = TokenFile(path, **json.loads(_record_of(path).read_text(encoding="utf-8")))
         size = path.stat().st_size
     except (OSError, ValueError, TypeError):
-        raise RunError(f"{path} or its description is missing or damaged: {remedy}.") from None
+        raise RunError(f"{path} or its description is missing or damaged: {REMEDY}.") from None
     if size != found.tokens * found.width:
         raise RunError(
-            f"{path} has {size} bytes instead of {found.tokens * found.width}: {remedy}."
+            f"{path} has {size} bytes instead of {found.tokens * found.width}: {REMEDY}."
         )
-    return found
+    return replace(found, vocab=vocab or found.vocab)
 
 
 def _record_of(path: Path) -> Path:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from regard.base.errors import DataError, SettingsError
 from regard.corpora.arrow import dataset_splits
+from regard.corpora.lines import PACKED, unpacked_name
 
 RecordKind = Literal["pairs", "texts", "labelled texts", "a series", "a graph"]
 
@@ -81,7 +82,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def _ending(path: str | Path) -> str:
-    return Path(Path(path).name.removesuffix(".gz")).suffix.lower()
+    return Path(unpacked_name(path)).suffix.lower()
 
 
 def no_data(records: RecordKind, *, built_in: str = "") -> SettingsError:
@@ -251,7 +252,7 @@ def _of_part(
 
 def _shards(files: Sequence[Path], folder: Path, part: str) -> list[Path]:
     """Return the only file, or files whose names differ in their numbers alone."""
-    plain = [path for path in files if path.name.removesuffix(".gz").count(".") == 1]
+    plain = [path for path in files if unpacked_name(path).count(".") == 1]
     exact = [path for path in plain if path.name.partition(".")[0] in NAMES.get(part, ())]
     if len(exact) == 1:
         return exact
@@ -326,8 +327,8 @@ def _unpaired(
     return DataError(
         f"there are no {part}*.{source} and {part}*.{target} of the same name{found}",
         path=folder,
-        remedy="Both languages are needed, one sentence a line, plain or .gz. Another language "
-        "pair is named with --pair.",
+        remedy="Both languages are needed, one sentence a line, plain, .gz or .zst. Another "
+        "language pair is named with --pair.",
     )
 
 
@@ -344,7 +345,7 @@ def find_corpus(
 ) -> dict[str, tuple[Path, Path]]:
     """Return the two files of each part; validation may be missing, and the test if not needed.
 
-    A name may go on after its part (`test_2016.en`) and end in .gz.
+    A name may go on after its part (`test_2016.en`) and end in .gz or .zst.
     """
     if not folder.is_dir():
         raise DataError(
@@ -365,12 +366,12 @@ def _candidates(
     folder: Path, names: tuple[str, ...], source: str, target: str
 ) -> list[tuple[Path, Path]]:
     """Return all source files of a part that have a target file next to them."""
-    pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz)?")
+    pattern = re.compile(rf"({'|'.join(names)})(?![a-z]).*\.{re.escape(source)}(\.gz|\.zst)?")
     pairs = []
     for file in sorted(folder.iterdir()):
         if pattern.fullmatch(file.name):
-            stem = file.name.removesuffix(".gz").removesuffix(source)
-            others = [folder / f"{stem}{target}{ending}" for ending in ("", ".gz")]
+            stem = unpacked_name(file).removesuffix(source)
+            others = [folder / f"{stem}{target}{ending}" for ending in ("", *PACKED)]
             pairs += [(file, other) for other in others if other.is_file()][:1]
     return pairs
 
@@ -383,7 +384,7 @@ def _only(
     source: str,
 ) -> tuple[Path, Path] | None:
     """Return the one that is meant: the shortest name if there are several, else the only one."""
-    plain = [f"{name}.{source}{ending}" for name in names for ending in ("", ".gz")]
+    plain = [f"{name}.{source}{ending}" for name in names for ending in ("", *PACKED)]
     exact = [files for files in candidates if files[0].name in plain]
     chosen = exact or candidates
     if len(chosen) > 1:

@@ -156,8 +156,8 @@ def unknown_kind(path: Path) -> DataError:
     return DataError(
         f"the kind of file is not clear: {ending}, and no tab is in its first line",
         path=path,
-        remedy=f"Known kinds are {KNOWN}, plain or .gz. For two files with one sentence per line, "
-        "name both.",
+        remedy=f"Known kinds are {KNOWN}, plain, .gz or .zst. For two files with one sentence per "
+        "line, name both.",
     )
 
 

@@ -88,6 +88,11 @@ class WordTable:
     missing: float = -3.0
     """What a target word counts that has no partner in the source."""
 
+    def of(self, source: str, target: str) -> float:
+        """Return the evidence that a word is translated by another; 0 if there is none."""
+        numbers = self.sources.get(source, RARE), self.targets.get(target, RARE)
+        return self.evidence.get(numbers, 0.0)
+
     def score(self, source: Sequence[str], target: Sequence[str]) -> float:
         """Return the mean evidence of the target words for their best partners; 0 without any."""
         known = [number for word in source if (number := self.sources.get(word, RARE))]

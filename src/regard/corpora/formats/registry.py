@@ -16,7 +16,7 @@ from regard.corpora.formats.restructured_text import read_restructured_text
 from regard.corpora.formats.srt import read_srt
 from regard.corpora.formats.tmx import read_tmx, tmx_pairs
 from regard.corpora.formats.xliff import read_xliff, xliff_pairs
-from regard.corpora.lines import read_whole
+from regard.corpora.lines import read_whole, unpacked_name
 from regard.settings.recipe import require_known
 
 # Read line by line at any size; all other formats are read as a whole.
@@ -133,7 +133,7 @@ class PlacedPair(NamedTuple):
 
 def document_pairs(path: Path, *, languages: Languages = NO_LANGUAGES) -> list[PlacedPair]:
     """Return the pairs of a TMX, PO or XLIFF file; units without a translation are left out."""
-    kind = format_of(Path(path.name.removesuffix(".gz")))
+    kind = format_of(Path(unpacked_name(path)))
     content = decoded(read_whole(path, expected="sentence pairs"), path=path)
     found = [PlacedPair(*pair) for pair in _pairs(kind, content, path, languages)]
     if not found:

@@ -79,6 +79,11 @@ class PretrainingSettings(StartSettings):
     beta2: float = Field(0.99, gt=0, lt=1, description="second beta of AdamW")
     clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     validate_every: int = Field(500, ge=1, description="validate after this many updates")
+    validate_tokens: int | None = Field(
+        200_000,
+        ge=1,
+        description="validate on so many tokens, chosen by the seed; none: all, as at the end",
+    )
     checkpoint_every: int = Field(
         500, ge=1, description="write a checkpoint after this many updates"
     )

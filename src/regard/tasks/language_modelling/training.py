@@ -55,7 +55,9 @@ def train_language_model(
     objective = Objective[Any](
         loss_sum=partial(loss_of, model),
         batches_from=data.batches(recipe),
-        validate=partial(validated, data, model, recipe, loss_of=loss_of),
+        validate=partial(
+            validated, data, model, recipe, loss_of=loss_of, most=settings.validate_tokens
+        ),
         read=partial(data.facts, recipe),
     )
     optimisation = Optimisation[Any](
@@ -76,8 +78,12 @@ def train_language_model(
             [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *observers]
         ),
     )
+    best = loaded_model.load(run.folder)
     metrics = dict(read_state(run.folder / "best")["metrics"])
-    return loaded_model.TrainedLanguageModel(run, loaded_model.load(run.folder), metrics)
+    if settings.validate_tokens is not None and data.validation_tokens > settings.validate_tokens:
+        with torch.inference_mode():
+            metrics = dict(validated(data, best.model, recipe, loss_of=loss_of).metrics)
+    return loaded_model.TrainedLanguageModel(run, best, metrics)
 
 
 def _processes(

@@ -14,7 +14,7 @@ from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import encode_pairs, padded, sorted_batches
 from regard.corpora.parallel import SentencePair
-from regard.engines.torch_engine import PASS_TOKENS, attention_over
+from regard.engines.torch_engine import PASS_TOKENS, attention_over, on_time
 from regard.models.inspection import parameter_count
 from regard.pictures.terminal import terminal_heat_map
 from regard.runs.report import FEWEST_WORDS, MOST_WORDS, minutes
@@ -99,6 +99,8 @@ def score_heads(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> list[
                 found = links.setdefault((layer, head), {})
                 for index, row in enumerate(rows):
                     weights = of_head[index, : lengths[row][1], : lengths[row][0]]
+                    if (layer, head) == model.model.taught_head:
+                        weights = on_time(model.model, weights, source=lengths[row][0] - 1)
                     shown = model.attention_map(sources[row], targets[row], weights)
                     found[row] = shown.links()
     marked = [pair.alignment or () for pair in gold]

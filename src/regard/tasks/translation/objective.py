@@ -10,6 +10,8 @@ from torch import nn
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
+from regard.base.results import Output
+from regard.base.shapes import Tensor
 from regard.batching.augmentation import drop_words
 from regard.batching.batch import Batch, Example, collate, sorted_batches
 from regard.corpora.parallel import SentencePair
@@ -21,6 +23,8 @@ from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
 from regard.training.optimisers import Muon, MuonMatrix
 
+LEAST_WEIGHT = 1e-8  # of attention, so that its logarithm is finite
+
 
 def training_loss(
     model: Translator[Any],
@@ -30,27 +34,30 @@ def training_loss(
     coverage: float,
     word_dropout: float,
     r_drop: float,
+    alignment: float = 0.0,
 ) -> LossSum:
     """Return the summed loss of a training batch."""
+    shares = {"coverage": coverage, "alignment": alignment}
     if r_drop:
         return _consistent_loss(
-            model,
-            batch,
-            smoothing=smoothing,
-            coverage=coverage,
-            word_dropout=word_dropout,
-            strength=r_drop,
+            model, batch, smoothing=smoothing, word_dropout=word_dropout, strength=r_drop, **shares
         )
     if word_dropout:
         batch = drop_words(batch, word_dropout)
-    return batch_loss(model, batch, smoothing=smoothing, coverage=coverage)
+    return batch_loss(model, batch, smoothing=smoothing, **shares)
 
 
 def batch_loss(
-    model: Translator[Any], batch: Batch, *, smoothing: float, coverage: float = 0.0
+    model: Translator[Any],
+    batch: Batch,
+    *,
+    smoothing: float,
+    coverage: float = 0.0,
+    alignment: float = 0.0,
 ) -> LossSum:
-    """Return the summed loss of a batch, with a penalty on looking twice if it is asked for."""
-    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=coverage > 0)
+    """Return the summed loss of a batch, with what its attention costs if that is asked for."""
+    attends = bool(coverage or (alignment and batch.alignment is not None))
+    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=attends)
     loss = chunked_token_loss(
         output.features,
         expected=batch.target_output,
@@ -59,10 +66,24 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
-    if not coverage or output.attention is None:
-        return loss
-    penalty = coverage_penalty(output.attention, batch.target_mask)
-    return loss._replace(objective=loss.objective + coverage * penalty)
+    cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
+    return loss if cost is None else loss._replace(objective=loss.objective + cost)
+
+
+def _attention_cost(
+    output: Output, batch: Batch, *, coverage: float, alignment: float
+) -> Tensor | None:
+    """Return the penalty on looking twice, and the loss of the head that is taught to align."""
+    weights, cost = output.attention, None
+    if weights is None:
+        return None
+    if coverage:
+        cost = coverage * coverage_penalty(weights, batch.target_mask)
+    if alignment and batch.alignment is not None:
+        # -sum_ij G_ij log A_ij (Garg et al. 2019, eq. 3)
+        missed = -(batch.alignment * weights.float().clamp_min(LEAST_WEIGHT).log()).sum()
+        cost = alignment * missed + (0.0 if cost is None else cost)
+    return cost
 
 
 def _consistent_loss(
@@ -71,14 +92,20 @@ def _consistent_loss(
     *,
     smoothing: float,
     coverage: float,
+    alignment: float,
     word_dropout: float,
     strength: float,
 ) -> LossSum:
     """Return the loss of two passes with other dropout, made as one batch of twice the rows."""
-    twice = Batch(**{f.name: torch.cat([getattr(batch, f.name)] * 2) for f in fields(batch)})
+    given = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    doubled: dict[str, Any] = {
+        name: part if part is None else torch.cat([part] * 2) for name, part in given.items()
+    }
+    twice = Batch(**doubled)
     if word_dropout:
         twice = drop_words(twice, word_dropout)
-    output = model(twice.source, twice.source_mask, twice.target_input, with_weights=coverage > 0)
+    attends = bool(coverage or (alignment and batch.alignment is not None))
+    output = model(twice.source, twice.source_mask, twice.target_input, with_weights=attends)
     loss = r_drop_loss(
         output.features.chunk(2),
         expected=batch.target_output,
@@ -88,10 +115,8 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
-    if not coverage or output.attention is None:
-        return loss
-    penalty = coverage_penalty(output.attention, twice.target_mask) / 2
-    return loss._replace(objective=loss.objective + coverage * penalty)
+    cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
+    return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 
 
 BETAS = (0.9, 0.98)  # Vaswani et al. 2017, section 5.3

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import Files, Names, Recipe, Settings, StartSettings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings, StartSettings
 
 
 class AugmentationSettings(Settings):
@@ -254,6 +254,17 @@ class TrainingSettings(StartSettings):
     r_drop: float = Field(
         0.0, ge=0, description="weight of the divergence of two dropout passes (Liang et al. 2021)"
     )
+    alignment_loss: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the loss that teaches model.alignment_head to align words (Garg et "
+        "al. 2019), such as 0.1; 0: none",
+    )
+    alignments: File = Field(
+        None,
+        description="word links of the training pairs, one line for each (Pharaoh format); none: "
+        "found by IBM model 1",
+    )
     clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     accumulate: int = Field(1, ge=1, description="batches per update")
     processes: int | None = Field(
@@ -346,6 +357,17 @@ class TranslationRecipe(Recipe):
             raise ValueError(
                 f"batches.max_length ({longest}) must not exceed model.max_length "
                 f"({model.max_length}), where the learned positions end"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _head_to_teach(self) -> TranslationRecipe:
+        """Refuse a loss for a head that is not named."""
+        named = getattr(self.model, "alignment_head", None) is not None
+        if self.training.alignment_loss and not named:
+            raise ValueError(
+                f"training.alignment_loss ({self.training.alignment_loss:g}) needs a head to "
+                "teach: set model.alignment_head, as 0; only a Transformer has heads"
             )
         return self
 

@@ -195,6 +195,7 @@ def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch
                 coverage=settings.coverage,
                 word_dropout=settings.word_dropout,
                 r_drop=settings.r_drop,
+                alignment=settings.alignment_loss,
             )
 
     return loss_sum
