@@ -240,7 +240,8 @@ def test_auto_chooses_by_data_and_minutes_and_says_why(
     run: Any, pairs: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    small = options(["training.steps=2", "training.validate_sentences=2", "model.layers=1"])
+    small = options(["training.steps=2", "training.validate_sentences=2", "model.layers=1",
+                     "model.feed_forward=64"])  # fmt: skip
     answer = run("train", "auto", "--data", pairs, "--minutes", "0.5", *small, "--out", out)
     assert answer.code == 0, answer.err
     assert "auto: 480 pairs of" in answer.err
@@ -250,6 +251,7 @@ def test_auto_chooses_by_data_and_minutes_and_says_why(
     assert 'title = "auto: 480 pairs in 0.5 minutes"' in recipe
     assert "minutes = 0.5" in recipe
     assert "\nlayers = 1\n" in recipe  # what is set wins
+    assert "\nfeed_forward = 64\n" in recipe
     assert str(pairs) in recipe
 
 

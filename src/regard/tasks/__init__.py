@@ -19,7 +19,9 @@ from regard.settings.recipe import (
     option_table,
     parse_table,
     read_table,
+    recipe_text,
     require_known,
+    toml_value,
     validate,
     with_paths,
 )
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from regard.tasks.planning import AutoChoice
 
 AUTO = "auto"
-# The name that recipes give a task, and the module that defines its `TASK`.
+# What "auto" chooses among, so that `set` knows its keys.
+AUTO_RECIPE = 'model.family = "transformer"'
+# The name of a task in recipes, and the module that defines its `TASK`.
 TASKS = {
     "translate": "regard.tasks.translation",
     "forecast": "regard.tasks.forecasting",
@@ -77,7 +81,7 @@ class View:
     shown: Callable[[int], Any] | None = None
     """Returns what a terminal of this width shows in place of a picture."""
     remedy: str = "Name a picture to write with --out, or ask for --json."
-    """What is said where nothing can be shown."""
+    """The message where nothing can be shown."""
 
     def _repr_html_(self) -> str:
         from tempfile import TemporaryDirectory
@@ -109,7 +113,7 @@ class Task:
     report: Callable[..., None]
     """(trained, path, *, title): write the HTML report of a training."""
     views: Mapping[str, Callable[[LookRequest], View]]
-    """What there is to look at, by name; "map" is what a look shows without further options."""
+    """What there is to look at, by name; "map" is shown without further options."""
     trace: Callable[[Any, str], Trace] | None = None
     """Return every value on the way of one input through a loaded model."""
     untrained: Callable[[Any, str], Any] | None = None
@@ -169,10 +173,9 @@ def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def load(folder: str | Path, *, model: Callable[..., nn.Module] | None = None) -> Any:
-    """Load the best model of a run; what it can do depends on what it was trained for.
+    """Load the best model of a run: one that translates, generates, classifies or forecasts.
 
-    A translator translates, a language model generates, a classifier classifies, a forecaster
-    forecasts. `model` is the function that built the network, if that was done in Python.
+    `model` is the function that built the network, if that was done in Python.
     """
     from regard.runs.run import Run
 
@@ -260,14 +263,14 @@ def train(
     `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
     data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
     memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
-    of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
-    say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
-    after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
-    recipe is needed, and the data may also have the parts "mix" and "general_test". `task` is what
-    to learn from a language model. `set` changes settings by their dotted names.
-    `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
-    run to go on with; `set` may still change its limits. Ctrl-C and SIGTERM stop a training after
-    the running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
+    of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take from the
+    files; `built_in` takes the built-in data. `minutes` ends the training after this time.
+    `start_from` is a run to fine-tune, whose model and tokenizers are kept; no recipe is needed,
+    and the data may also have the parts "mix" and "general_test". `task` is what to learn from a
+    language model. `set` changes settings by their dotted names. `model` is a function that builds
+    the network from the sizes of the vocabularies. `resume` is a run to go on with; `set` may still
+    change its limits. Ctrl-C and SIGTERM stop a training after the running update with a
+    checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
@@ -312,10 +315,10 @@ def _chosen(
 
 
 def _missing(what: str) -> SettingsError:
-    others = (
-        "go on with a run: regard train --resume DIR. To fine-tune one: regard train --from DIR"
+    return SettingsError(
+        f"A training needs {what}. To go on with a run: regard train --resume DIR. To fine-tune "
+        "one: regard train --from DIR --data FILE --out NEW."
     )
-    return SettingsError(f"A training needs {what}. To {others} --data FILE --out NEW.")
 
 
 def recipe_with(
@@ -323,7 +326,9 @@ def recipe_with(
 ) -> Recipe:
     """Return a recipe, or that of a name, with overrides and with options of `train`."""
     if recipe == AUTO:  # what is open is chosen when the data is known
-        recipe = parse_recipe("", overrides=overrides, origin=f"recipe {AUTO}")
+        named = any(override.startswith("task=") for override in overrides)
+        text = "" if named else AUTO_RECIPE
+        recipe = parse_recipe(text, overrides=overrides, origin=f"recipe {AUTO}")
     elif not isinstance(recipe, Recipe):
         recipe = find_recipe(str(recipe), overrides=overrides)
     elif overrides:
@@ -380,8 +385,6 @@ def _given_model(name: str, task: Task, model: Callable[..., nn.Module] | None) 
 
 def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
     """Return changes of settings as `key=value`, as the command line has them."""
-    from regard.settings.recipe import toml_value
-
     if not isinstance(given, Mapping):
         return list(given)
     return [f"{key}={toml_value(value)}" for key, value in given.items()]
@@ -389,8 +392,6 @@ def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
 
 def _changed(recipe: Recipe, overrides: Sequence[str]) -> Recipe:
     """Return a recipe with other settings; a key of the built-in data asks for it, as in TOML."""
-    from regard.settings.recipe import recipe_text
-
     data = getattr(recipe, "data", None)
     key = getattr(data, "asks_for_built_in", None)
     table = parse_table(recipe_text(recipe), overrides=overrides, origin="recipe")

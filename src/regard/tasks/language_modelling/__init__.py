@@ -20,4 +20,5 @@ TASK = Task(
     intervene=LazyFunction(
         "regard.tasks.language_modelling.interventions:intervene_in_language_model"
     ),
+    trace=LazyFunction("regard.tasks.language_modelling.trace:trace_language_model"),
 )

@@ -184,8 +184,8 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
 class Parts:
     """The two parts of a text, which can be read again and again."""
 
-    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path):
-        """Measure the parts, unless the folder of a run knows them from before."""
+    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path | None):
+        """Measure the parts, unless the folder `known` of a run has them from before."""
         sources.require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise sources.no_data("texts")
@@ -198,12 +198,13 @@ class Parts:
             self._valid = partial(texts.chunks, "valid") if texts.valid else None
         measured = running_text.measured
         named = [[] if texts else [*map(Path, part)] for part in (settings.text, settings.valid)]
-        self.measure = measured(self._text, named[0], known / "text.json")
+        records = [known / name if known else None for name in ("text.json", "valid.json")]
+        self.measure = measured(self._text, named[0], records[0])
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held
         self.digests = (
             f"{self.measure.digest}:{self.characters}",
-            measured(self._valid, named[1], known / "valid.json").digest if self._valid else "end",
+            measured(self._valid, named[1], records[1]).digest if self._valid else "end",
         )
 
     def train(self) -> Iterator[str]:

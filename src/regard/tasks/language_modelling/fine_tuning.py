@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from regard.base.errors import SettingsError
@@ -93,8 +92,7 @@ def _tokens(recipe: LanguageModelRecipe, texts: task_data.Texts | None, text: Ru
         pairs = read_pairs([Path(file) for file in recipe.data.pairs], columns=recipe.data.columns)
         some = pairs[:: max(1, len(pairs) // SAMPLE)]
         return len(pairs) * fmean(len(text.encode(f"{p.source}\n{p.target}\n")) for p in some)
-    with TemporaryDirectory() as nowhere:
-        parts = task_data.Parts(recipe.data, texts, Path(nowhere))
+    parts = task_data.Parts(recipe.data, texts, None)
     chunks = list(islice(parts.train(), SAMPLE))
     return parts.characters * sum(map(len, map(text.encode, chunks))) / sum(map(len, chunks))
 

@@ -17,4 +17,5 @@ TASK = Task(
         "arcs": LazyFunction("regard.tasks.text_classification.views:arcs_view"),
     },
     intervene=LazyFunction("regard.tasks.language_modelling.interventions:intervene_in_classifier"),
+    trace=LazyFunction("regard.tasks.language_modelling.trace:trace_classifier"),
 )

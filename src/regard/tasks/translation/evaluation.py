@@ -341,6 +341,6 @@ class TrainedTranslator(TrainedRun):
         run = quoted(self.run.folder)
         sources = [pair.source for pair in self.evaluation.pairs] if self.evaluation else ["..."]
         source = min(sources, key=lambda text: abs(len(text.split()) - MOST_WORDS // 2))
-        look = f'regard look {run} "{source}"' if self.model.attends else None
+        look = f"regard look {run} {quoted(source)}" if self.model.attends else None
         shown = [f"regard translate {run} --input FILE --output FILE", look, f"regard serve {run}"]
         return [command for command in shown if command is not None]

@@ -158,7 +158,8 @@ class DataSettings(Settings):
 
     @model_validator(mode="after")
     def _one_weight_each(self) -> DataSettings:
-        if self.weights and len(self.weights) != len(self.train):
+        # The files are often given apart from the recipe, with --data.
+        if self.weights and self.train and len(self.weights) != len(self.train):
             raise ValueError(
                 f"there are {len(self.train)} corpora in train and {len(self.weights)} weights; "
                 "give one for each"
