@@ -88,6 +88,27 @@ def alignment(result: Result) -> str:
     return table(["alignment error rate", "counted by us", "published"], rows)
 
 
+def alignment_head(result: Result) -> str:
+    """Return alignment error, tags and BLEU with and without the loss that teaches a head."""
+    names = {"grammar": "built-in corpus", "french": "Tatoeba, gold of the Hansards"}
+    rows = {
+        f"{title}, {what}": [f"{corpus}_{key}" for key in keys]
+        for corpus, title in names.items()
+        for what, keys in {
+            "alignment error": (
+                "plain_aer", "plain_best_head_aer", "taught_aer", "ibm_aer",
+            ),
+            "tags in the right place (%)": (
+                "plain_tags", "plain_best_head_tags", "taught_tags", "none",
+            ),
+            "BLEU": ("plain_bleu", "none", "taught_bleu", "none"),
+        }.items()
+        if f"{corpus}_{keys[0]}" in result["figures"]
+    }  # fmt: skip
+    head = ["", "mean of the layer", "best head", "taught head", "IBM 1 alone"]
+    return table(head, rows_of(result, rows, ".1f"))
+
+
 def antecedent(result: Result) -> str:
     """Return how often a head finds the noun behind a pronoun."""
     rows = {
@@ -300,6 +321,27 @@ def bulk(result: Result) -> str:
     figures = result["figures"]
     rows = {f"{figures[f'lines_{size}']:,}": [f"peak_mib_{size}"] for size in ("few", "many")}
     return table(["lines", "peak memory (MiB)"], rows_of(result, rows, ".0f"))
+
+
+def bounded(result: Result) -> str:
+    """Return the peak memory of what grows with the data."""
+    figures, sizes = result["figures"], result["details"]
+    titles = {
+        "training_end_peak_mb": "`transformer-tiny` on Multi30k, test and report included",
+        "forecast_peak_mb": f"forecast of {sizes['rows']:,} rows",
+        "graph_peak_mb": f"graph of {sizes['nodes']:,} nodes and {sizes['edges']:,} edges",
+        "line_peak_mb": f"translation of a line of {sizes['words']:,} words",
+        "served_memory_peak_mb": f"{sizes['models']} served models, --memory {sizes['limit_mb']}MB",
+    }
+    rows = {title: [key] for key, title in titles.items() if key in figures}
+    return table(["", "peak memory (MB)"], rows_of(result, rows, ",.0f"))
+
+
+def augmentation(result: Result) -> str:
+    """Return BLEU on clean and on changed test texts."""
+    kinds = [key.removeprefix("gain_") for key in result["figures"] if key.startswith("gain_")]
+    rows = {k: [f"bleu_{k}_plain", f"bleu_{k}_augmented", f"gain_{k}"] for k in kinds}
+    return table(["test text", "plain", "augmented", "gain"], rows_of(result, rows, ".1f"))
 
 
 def every_figure(result: Result) -> str:

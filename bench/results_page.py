@@ -95,6 +95,12 @@ SECTIONS: dict[str, list[Entry]] = {
             tables.alignment,
         ),
         Entry(
+            "alignment-head",
+            "A head that is taught to align",
+            "Short trainings with the loss and without it; the notes say how long.",
+            tables.alignment_head,
+        ),
+        Entry(
             "antecedent",
             "The noun that a pronoun stands for",
             "The head is chosen on validation sentences and counted on others.",
@@ -205,6 +211,12 @@ SECTIONS: dict[str, list[Entry]] = {
             "Memory of translating a file",
             "Memory does not grow with the file.",
             tables.bulk,
+        ),
+        Entry(
+            "bounded",
+            "Memory of what grows with the data",
+            "Of the whole process, libraries included.",
+            tables.bounded,
         ),
     ],
     "The code": [

@@ -54,7 +54,7 @@ def test_an_empty_batch_is_refused() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9])
 def test_parts_hold_all_pairs_without_needless_padding(count: int) -> None:
-    examples = [Example((4,) * n, (5,) * (7 - n)) for n in range(1, 6)]
+    examples = [Example((4,) * n, (5,) * (7 - n), links=(1, 0)) for n in range(1, 6)]
     parts = collate(examples).split(count)
     assert len(parts) == min(count, 5)
     for first, part in enumerate(parts):

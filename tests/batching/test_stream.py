@@ -84,3 +84,16 @@ def test_what_does_not_fit(numbers: TokenFile) -> None:
     order = WindowOrder(len(numbers), context=6, batch_size=4, seed=1)
     with pytest.raises(RunError, match="cannot continue at batch 99 of epoch 0"):
         next(iterate_stream(numbers, order, start=BatchPosition(0, 99)))
+
+
+def test_a_part_of_a_text_is_always_the_same_windows(numbers: TokenFile) -> None:
+    def seen(**chosen: int) -> list[int]:
+        batches = all_windows(numbers, context=7, tokens=21, **chosen)
+        return [int(each) for batch in batches for each in batch.expected.flatten()]
+
+    some = seen(most=20, seed=1)
+    assert len(some) == 21
+    assert some == seen(most=20, seed=1) != seen(most=20, seed=2)
+    assert set(some) < set(seen())
+    assert seen(most=100) == seen(most=98) == seen()
+    assert len(seen()) == 100

@@ -265,3 +265,9 @@ def test_the_seasonal_forecast_looks_back_whole_seasons() -> None:
 def test_future_dates_follow_the_past_ones(times: list[str], following: list[str]) -> None:
     found = future_times(np.array(times, dtype="datetime64[us]"), 2)
     assert [str(time)[:10] for time in found] == following
+
+
+def test_the_season_of_a_long_series_is_that_of_its_end() -> None:
+    steps = np.arange(260_000)
+    values = np.where(steps < 50_000, np.sin(2 * np.pi * steps / 7), np.sin(np.pi * steps / 12))
+    assert find_season(values) == 24

@@ -287,3 +287,15 @@ def test_splitting_can_be_turned_off() -> None:
     whole = translated(text.encode(), window=1, splitting=Splitting(beyond=None))
     each = translated(text.encode(), window=1, splitting=Splitting(beyond=0))
     assert (whole, each) == (text.strip()[::-1] + "\n", " ".join([".aA", ".bB"] * 3) + "\n")
+
+
+def test_a_line_of_a_hundred_thousand_words_is_translated_in_pieces() -> None:
+    model = Backwards()
+    line = " ".join(f"w{number}" for number in range(100_000))
+    sink = Collected()
+    stream = LineStream(io.BytesIO(f"one\n{line}\ntwo\n".encode()), path=Path("in"))
+    translate_stream(stream, sink, lines_of(model), window=8)
+    first, long, last = sink.text.splitlines()
+    assert (first, last) == ("eno", "owt")
+    assert sorted(word[::-1] for word in long.split()) == sorted(line.split())
+    assert max(map(len, model.seen)) <= 500

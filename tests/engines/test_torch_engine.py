@@ -37,6 +37,41 @@ def test_it_keeps_the_protocol(engine: TorchEngine) -> None:
     assert engine.search([], decoding()) == []
 
 
+def test_many_sentences_are_searched_in_batches_within_a_budget(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [SOURCES[number % 4] for number in range(400)]
+    together = engine.search(sources, decoding())
+    sizes: list[int] = []
+    search = TorchEngine._search_batch
+
+    def watched(self: TorchEngine, sources: Any, *rest: Any, **options: Any) -> Any:
+        sizes.append(len(sources) * (max(map(len, sources)) + 1))
+        return search(self, sources, *rest, **options)
+
+    monkeypatch.setattr(TorchEngine, "_search_batch", watched)
+    monkeypatch.setattr(TorchEngine, "batch_tokens", 128)
+    assert [one[0].tokens for one in engine.search(sources, decoding())] == [
+        one[0].tokens for one in together
+    ]
+    assert max(sizes) <= 256
+    narrow = max(sizes)
+    sizes.clear()
+    engine.search(sources[:60], decoding(method="sample"), n_best=48)
+    assert max(sizes) <= narrow / 4
+    engine.search([[4] * 300], decoding())  # more than the budget by itself
+
+
+def test_an_impossible_sentence_is_named_whatever_its_batch(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TorchEngine, "batch_tokens", 4)
+    asked = [Constraints()] * 3 + [Constraints(required=((4, 5, 6, 7, 8),))]
+    with pytest.raises(ImpossibleConstraintsError, match="Sentence 4") as caught:
+        engine.search(SOURCES, decoding(max_length=3), constraints=asked)
+    assert caught.value.index == 3
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "greedy": {"beam": 1},
     "beam": {"beam": 4, "length_penalty_kind": "wu"},

@@ -155,7 +155,7 @@ def test_a_long_text_is_translated_some_sentences_at_a_time(client: httpx.Client
 
 
 def test_a_sentence_that_cannot_be_translated_stands_alone(client: httpx.Client) -> None:
-    events = sent(client, "/text", q="badal\n" + "kofen " * 600 + "\nmigon", model="attention")
+    events = sent(client, "/text", q="badal\n" + "ko " * 600 + "\nmigon", model="attention")
     one, other, last = events[1][1]["translations"]
     assert (one["text"], last["text"]) == ("LADAB", "NOGIM")
     assert "600 tokens, more than 512" in other["error"]

@@ -94,3 +94,31 @@ def test_a_megabyte() -> None:
     assert len(split_sentences("Some words here. " * 60_000)) == 60_000
     assert len(split_sentences("." * 1_000_000)) == 1
     assert len(split_sentences(" " * 1_000_000)) == 1
+
+
+LONG = {
+    "words": "word " * 100_000,
+    "pauses": "we went on, and on; " * 2_000,
+    "no spaces": "字" * 3_000 + "，" + "字" * 900,
+    "an endless word": "x" * 700 + " y" * 900 + " " + "z" * 501,
+    "wide gaps": "  two words  \t" * 900,
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_a_sentence_that_no_model_could_read_is_cut(case: str) -> None:
+    text = LONG[case]
+    found = split_sentences(text, longest=2_000)
+    assert "".join(part + gap for part, gap in found) == text
+    assert all(len(part) <= 500 for part, _ in found if " " in part or case == "no spaces")
+    assert sum(not part for part, _ in found) <= 1  # white space before the first
+    assert not any(part[:1].isspace() or part[-1:].isspace() for part, _ in found)
+    if case == "pauses":
+        assert all(part[-1] in ",;" for part, _ in found)
+    if case == "an endless word":
+        assert (found[0].text, found[-1].text) == ("x" * 700, "z" * 501)
+
+
+def test_a_sentence_of_usual_length_is_whole() -> None:
+    assert len(split_sentences("word, " * 330, longest=2_000)) == 1
+    assert len(split_sentences("word, " * 999)) == 1

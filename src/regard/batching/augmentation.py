@@ -1,7 +1,7 @@
 """Augmentation: changed texts, other subwords for a sentence (Kudo 2018), and word dropout."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from random import Random
@@ -68,6 +68,7 @@ class Resegmenter:
         seed: int,
         max_length: int,
         perturb: Perturber | None = None,
+        align: Callable[[SentencePair, Example], Example] | None = None,
     ):
         """Resegment these pairs, whose most likely ids are the examples in the same order."""
         self._pairs = pairs
@@ -77,6 +78,7 @@ class Resegmenter:
         self._seed = seed
         self._max_length = max_length
         self._perturb = perturb
+        self._align = align
 
     def __call__(
         self, epoch: int, first: int, batches: Sequence[Sequence[int]]
@@ -112,6 +114,8 @@ class Resegmenter:
                 strict=True,
             )
         ]
+        if self._align is not None:
+            sampled = [self._align(*both) for both in zip(pairs, sampled, strict=True)]
         before = taken(self._examples, rows)
         return [
             example if max(example.lengths) <= self._max_length else old

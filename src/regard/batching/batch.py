@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.base.shapes import Bool, Int, Tensor
+from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.corpora.parallel import SentencePair
 from regard.corpora.store import StoredSequence
@@ -31,7 +31,12 @@ def split_rows(batch: AnyBatch, count: int) -> list[AnyBatch]:
     tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}  # type: ignore[arg-type]
     parts = min(count, len(next(iter(tensors.values()))))
     return [
-        type(batch)(**{name: tensor[first::parts] for name, tensor in tensors.items()})
+        type(batch)(
+            **{
+                name: tensor if tensor is None else tensor[first::parts]
+                for name, tensor in tensors.items()
+            }
+        )
         for first in range(parts)
     ]
 
@@ -108,6 +113,8 @@ class Example:
 
     source: Sequence[int]
     target: Sequence[int]
+    links: Sequence[int] | None = None
+    """Places of target and source tokens that belong together, in turn; None: nothing is known."""
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -127,6 +134,9 @@ class Batch:
     target_output: Int[Tensor, "batch target"]
     """Target ids and the end mark: what the decoder should say."""
     target_mask: Bool[Tensor, "batch target"]
+    alignment: Float[Tensor, "batch target source"] | None = None
+    """Where the token that the decoder reads at a place stands in the source; rows of zeros say
+    nothing."""
 
     @property
     def target_tokens(self) -> int:
@@ -152,11 +162,16 @@ class Batch:
             target_input=self.target_input[:, :target],
             target_output=self.target_output[:, :target],
             target_mask=self.target_mask[:, :target],
+            alignment=None if self.alignment is None else self.alignment[:, :target, :source],
         )
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch on another device."""
-        return Batch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {
+            name: part if part is None else part.to(device) for name, part in parts.items()
+        }
+        return Batch(**moved)
 
 
 def encode_pairs(
@@ -233,7 +248,20 @@ def collate(examples: Sequence[Example]) -> Batch:
         target_input=target_input,
         target_output=target_output,
         target_mask=target_mask,
+        alignment=_alignment(examples, target=target_mask.shape[1], source=source_mask.shape[1]),
     )
+
+
+def _alignment(examples: Sequence[Example], *, target: int, source: int) -> Tensor | None:
+    """Return what each row that reads a token should attend to; None if no links are known."""
+    if all(example.links is None for example in examples):
+        return None
+    found = np.zeros((len(examples), target, source), dtype=np.float32)
+    for row, example in enumerate(examples):
+        if example.links:
+            links = np.asarray(example.links).reshape(-1, 2)
+            found[row, links[:, 0] + 1, links[:, 1]] = 1.0  # the begin mark is read first
+    return torch.from_numpy(found / np.maximum(found.sum(axis=2, keepdims=True), 1.0))
 
 
 def padded(

@@ -125,16 +125,29 @@ def iterate_stream(
 
 
 def all_windows(
-    file: TokenFile, *, context: int, tokens: int = VALIDATION_TOKENS
+    file: TokenFile,
+    *,
+    context: int,
+    tokens: int = VALIDATION_TOKENS,
+    most: int | None = None,
+    seed: int = 0,
 ) -> Iterator[StreamBatch]:
-    """Yield every token but the first once, in windows side by side; the last may be short."""
+    """Yield every token but the first once, in windows side by side; the last may be short.
+
+    Of a text with more than `most` tokens, some windows are yielded, which the seed chooses.
+    """
     whole = (len(file) - 1) // context
+    chosen = np.arange(whole)
+    some = most is not None and -(-most // context) < whole
+    if most is not None and some:
+        # PCG64's raw stream stays the same in all versions of NumPy.
+        order = np.argsort(np.random.PCG64(seed).random_raw(whole), kind="stable")
+        chosen = np.sort(order[: -(-most // context)])
     rows = max(1, tokens // context)
-    for first in range(0, whole, rows):
-        starts = context * np.arange(first, min(first + rows, whole))
-        yield read_batch(file, starts, context=context)
+    for first in range(0, len(chosen), rows):
+        yield read_batch(file, context * chosen[first : first + rows], context=context)
     left = len(file) - 1 - whole * context
-    if left:
+    if left and not some:
         yield read_batch(file, np.array([whole * context]), context=left)
 
 
@@ -151,6 +164,16 @@ class AnswerIds(NamedTuple):
 
     ids: Sequence[int]
     answer: int
+
+
+def some_answers(answers: Sequence[AnswerIds], most: int | None, *, seed: int) -> list[AnswerIds]:
+    """Return about `most` tokens of these answers with their prompts, chosen by the seed."""
+    if most is None or sum(len(one.ids) for one in answers) <= most:
+        return list(answers)
+    # PCG64's raw stream stays the same in all versions of NumPy.
+    order = np.argsort(np.random.PCG64(seed).random_raw(len(answers)), kind="stable")
+    ends = np.cumsum([len(answers[row].ids) for row in order])
+    return [answers[row] for row in order[: int(np.searchsorted(ends, most)) + 1]]
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
 """`regard serve`: a page and an API for trained translators."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.base.errors import SettingsError
 from regard.cli.translate import EngineChoice, EngineOption, Threads, Verbose
-from regard.serving.limits import ServerSettings
+from regard.serving.limits import ServerSettings, bytes_of
 from regard.settings.recipe import validate
+
+if TYPE_CHECKING:
+    from regard.serving.models import AnyServedModel
 
 DEFAULTS = ServerSettings()  # type: ignore[call-arg]
 
@@ -76,6 +80,15 @@ def serve(
             "--proxies", metavar="ADDRESSES", help="Reverse proxies that may say whom they ask for."
         ),
     ] = "127.0.0.1",
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="Memory of the server, as 2GB: beyond it the models that were used least "
+            "recently are unloaded.",
+        ),
+    ] = None,
     engine: EngineOption = EngineChoice.auto,
     threads: Threads = None,
     verbose: Verbose = False,
@@ -93,6 +106,7 @@ def serve(
             "queue": queue,
             "deadline_seconds": seconds,
             "max_characters": max_characters,
+            "memory": None if memory is None else bytes_of(memory),
         },
         ServerSettings,
         origin="serve",
@@ -101,15 +115,15 @@ def serve(
     import logging
 
     from regard.serving.app import create_app
-    from regard.serving.languages import UNNAMED
     from regard.serving.limits import Keys
-    from regard.serving.models import load_models
+    from regard.serving.memory import require_room
+    from regard.serving.models import stored_models
     from regard.serving.server import listening_socket, make_server
 
     known = Keys.read(keys) if keys is not None else None
     listening = listening_socket(host, port)
     try:
-        models = load_models(
+        stored = stored_models(
             runs,
             pairs=pairs or (),
             engine=engine.value,
@@ -117,15 +131,13 @@ def serve(
             examples=examples,
             report=(lambda sentence: typer.echo(sentence, err=True)) if verbose else None,
         )
+        require_room(settings.memory)
+        # A single model is loaded at once, so that a damaged one is noticed now.
+        models = [stored[0].loaded()] if len(stored) == 1 else stored
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("regard.serving").setLevel(logging.INFO if verbose else logging.WARNING)
         server = make_server(create_app(models, settings, keys=known), proxies=proxies)
-        for model in models:
-            typer.echo(
-                f"{model.name}: {model.pair}, engine {model.translator.engine.name}", err=True
-            )
-        if any(model.pair == UNNAMED for model in models):
-            typer.echo("The data names no languages: name them with --pair, as en-de.", err=True)
+        _announce(models)
         shown = f"[{host}]" if ":" in host else host
         typer.echo(
             f"Serving at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)", err=True
@@ -133,6 +145,19 @@ def serve(
         server.run(sockets=[listening])
     finally:
         listening.close()
+
+
+def _announce(models: "Sequence[AnyServedModel]") -> None:
+    from regard.serving.languages import UNNAMED
+
+    for model in models:
+        translator = model.translator
+        engine_name = f", engine {translator.engine.name}" if translator else ""
+        typer.echo(f"{model.name}: {model.pair}{engine_name}", err=True)
+    if len(models) > 1:
+        typer.echo("Each model is loaded when it is first asked for.", err=True)
+    if any(model.pair == UNNAMED for model in models):
+        typer.echo("The data names no languages: name them with --pair, as en-de.", err=True)
 
 
 def _require_packages() -> None:

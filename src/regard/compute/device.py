@@ -141,6 +141,15 @@ def keep_memory() -> bool:
     return all(set_option(name, value) == 1 for name, value in options.items())
 
 
+def return_memory() -> bool:
+    """Give freed memory back to the system; return whether that was possible: with glibc alone."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(trim(0) in (0, 1))
+
+
 def numerics(model: nn.Module, *, processes: int = 1) -> dict[str, str | int]:
     """Return what the digits of a training depend on, to record with its checkpoints."""
     parameter = next(model.parameters(), None)

@@ -14,6 +14,7 @@ from regard.base.errors import DataError
 FIBONACCI = "fibonacci"
 # A repetition counts as a season from this autocorrelation of the changes on.
 SEASONAL = 0.3
+MOST_COMPARED = 200_000  # values that a season is looked for in
 # Squares of errors beyond this, in units of the training part's range, would be inexact.
 WIDEST = 1e15
 
@@ -135,8 +136,10 @@ def require_length(values: int, *, window: int, horizon: int, windows: int, path
 def find_season(values: Float[np.ndarray, "time"]) -> int | None:
     """Return after how many steps a series repeats itself most clearly; None if it does not.
 
-    The changes from step to step are compared, so that a trend is not taken for a season.
+    The changes from step to step are compared, so that a trend is not taken for a season. Of a long
+    series the end is.
     """
+    values = values[-MOST_COMPARED:]
     changes = np.diff(values)
     longest = len(values) // 3
     power = float(np.sum((changes - changes.mean()) ** 2)) if len(changes) else 0.0
@@ -152,10 +155,11 @@ def find_season(values: Float[np.ndarray, "time"]) -> int | None:
 
     def stands_out(lag: int) -> bool:
         """Return whether the series is like itself at this lag, and unlike before and after."""
-        before, after = similar[min(2, lag - 1) : lag], similar[lag + 1 : 2 * lag]
-        valley = max(before.min(), after.min())
         peak = similar[lag] >= similar[lag - 1] and similar[lag] > similar[lag + 1]
-        return bool(peak and similar[lag] > enough and similar[lag] - valley > SEASONAL)
+        if not (peak and similar[lag] > enough):
+            return False
+        before, after = similar[min(2, lag - 1) : lag], similar[lag + 1 : 2 * lag]
+        return bool(similar[lag] - max(before.min(), after.min()) > SEASONAL)
 
     clear = [lag for lag in range(2, longest) if stands_out(lag)]
     if not clear:
@@ -172,12 +176,9 @@ def seasonal_forecast(
     horizon: int,
 ) -> Float[np.ndarray, "places horizon"]:
     """Return for each place the values one season earlier, or the last one where none is known."""
-    found = np.empty((len(places), horizon))
-    for row, place in enumerate(places.tolist()):
-        for ahead in range(horizon):
-            back = place + ahead - season * (ahead // season + 1)
-            found[row, ahead] = values[back if back >= 0 else place - 1]
-    return found
+    ahead = np.arange(horizon)
+    back = places[:, None] + ahead - season * (ahead // season + 1)
+    return np.asarray(values[np.where(back >= 0, back, places[:, None] - 1)])
 
 
 def future_times(times: np.ndarray, count: int) -> np.ndarray:

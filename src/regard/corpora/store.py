@@ -140,7 +140,7 @@ class RowStore:
         return self._rows
 
     def close(self) -> None:
-        """Close the files; otherwise they are when nobody has the store any more."""
+        """Close the files; otherwise they are closed when the store is no longer used."""
         self._mapped = []
         self._closed()
 

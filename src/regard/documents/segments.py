@@ -19,7 +19,7 @@ from regard.runs.run import RECIPE, Run
 from regard.scoring.alignment import Links, format_links
 from regard.tasks.translation.model import LoadedTranslator, SentenceTooLongError
 from regard.tasks.translation.results import Translation
-from regard.text.sentences import SplitSentence, join_sentences, split_sentences
+from regard.text.sentences import LONGEST_SENTENCE, SplitSentence, join_sentences, split_sentences
 
 Kept = TypeVar("Kept")
 
@@ -141,7 +141,12 @@ class Splitting:
         """Return the sentences of a segment; its outer white space is never translated."""
         text = segment.text
         if self.beyond is not None and len(text) > self.beyond:
-            return split_sentences(text, language=self.language, hard_breaks=segment.hard_breaks)
+            return split_sentences(
+                text,
+                language=self.language,
+                hard_breaks=segment.hard_breaks,
+                longest=LONGEST_SENTENCE,
+            )
         lines = split_lines(text) if segment.hard_breaks else [SplitSentence(text, "")]
         return [part for line in lines for part in _stripped(line)]
 

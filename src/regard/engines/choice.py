@@ -55,6 +55,7 @@ def choose_engine(
     engine: EngineName = "auto",
     threads: int | None = None,
     quantization: Quantization | None = None,
+    processes: bool = True,
     report: Report | None = None,
 ) -> Engine:
     """Return the fastest engine here for this model and search; the output is the same with all.
@@ -63,8 +64,9 @@ def choose_engine(
     cannot do the search, nothing is converted or measured, and torch searches on all cores.
 
     `folder` is the run's, where conversions and measurements are kept; `threads` is the most that
-    may be used; `report` is called with sentences about what was chosen and why. A quantised model
-    is used on request, or if its export recorded a loss of at most 0.1 BLEU.
+    may be used; without `processes`, torch shares a search among threads alone. `report` is called
+    with sentences about what was chosen and why. A quantised model is used on request, or if its
+    export recorded a loss of at most 0.1 BLEU.
     """
     search = search or PlannedSearch(translator.recipe.decoding)
     report = report or _ignore
@@ -75,6 +77,7 @@ def choose_engine(
         report("Engine: torch (a short text is not worth a measurement).")
         return TorchEngine(translator.model)
     cores = threads or available_cores()
+    forks = _processes(cores) if processes else 1
     if threads is not None:
         torch.set_num_threads(threads)
     problem = None if engine == "torch" else _problem(translator, search)
@@ -84,7 +87,7 @@ def choose_engine(
     if engine == "torch" or problem is not None:
         reason = f" (ctranslate2 cannot be used: {problem.rstrip('.')})" if problem else ""
         report(f"Engine: torch{reason}.")
-        return _torch_engine(translator, cores)
+        return _torch_engine(translator, forks)
     if quantization is None and engine == "auto":
         quantization = _harmless_quantization(translator, folder)
     with preparation.converted(translator, run=folder, quantization=quantization) as model:
@@ -92,6 +95,7 @@ def choose_engine(
             translator,
             model,
             cores=cores,
+            processes=forks,
             quantization=quantization,
             with_torch=engine == "auto" and quantization is None,
         )
@@ -123,9 +127,9 @@ def _processes(cores: int) -> int:
     return min(cores, MAX_PROCESSES) if CAN_FORK else 1
 
 
-def _torch_engine(translator: TranslatorParts, cores: int) -> TorchEngine | TorchProcesses:
-    """Return the engine that can do every search, with one process for each core if possible."""
-    engine, processes = TorchEngine(translator.model), _processes(cores)
+def _torch_engine(translator: TranslatorParts, processes: int) -> TorchEngine | TorchProcesses:
+    """Return the engine that can do every search, in so many processes."""
+    engine = TorchEngine(translator.model)
     return TorchProcesses(engine, processes=processes) if processes > 1 else engine
 
 
@@ -158,11 +162,13 @@ class _Candidates:
         model: Path,
         *,
         cores: int,
+        processes: int,
         quantization: Quantization | None,
         with_torch: bool,
     ):
         self.translator = translator
         self.cores = cores
+        self.processes = processes
         self.layouts = {str(threads): threads for threads in layouts(cores)}
         self.with_torch = with_torch
         self.beam: int = translator.recipe.decoding.beam
@@ -185,7 +191,7 @@ class _Candidates:
         best = max(speeds, key=lambda name: speeds[name])
         found: Engine
         if best == "torch":
-            found = _torch_engine(self.translator, self.cores)
+            found = _torch_engine(self.translator, self.processes)
         else:
             found = self._fast(threads=self.layouts[best])
         listed = ", ".join(f"{name}: {speed:.0f}" for name, speed in speeds.items())
@@ -196,7 +202,7 @@ class _Candidates:
         """Return what the speeds depend on."""
         parts = [self.record["fingerprint"], "ctranslate2 " + self.record["ctranslate2"]]
         if self.with_torch:
-            parts.append(f"torch {version('torch')} in {_processes(self.cores)} processes")
+            parts.append(f"torch {version('torch')} in {self.processes} processes")
         return ", ".join([*parts, f"cores {self.cores}", f"beam {self.beam}", self.arithmetic])
 
     def _measure(self) -> Speeds:
@@ -213,8 +219,8 @@ class _Candidates:
 
     def _measure_torch(self, sources: list[list[int]]) -> float:
         """Return the speed of the engine that would be used; its processes end afterwards."""
-        engine = _torch_engine(self.translator, self.cores)
-        count = max(TORCH_SENTENCES, MIN_SENTENCES * _processes(self.cores))
+        engine = _torch_engine(self.translator, self.processes)
+        count = max(TORCH_SENTENCES, MIN_SENTENCES * self.processes)
         try:
             return _torch_speed(engine, sources[:count], self.beam)
         finally:

@@ -6,6 +6,7 @@ It runs on one core or on several.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -80,6 +81,9 @@ PROBED = 32  # sentences that show whether outputs end by themselves
 MOST_UNFINISHED = 0.5
 # A beam needs a place for each required token, up to this size.
 WIDEST_FOR_REQUIRED = 64
+# Times `batch_tokens` that one batch may have: callers aim at the size, and parts of theirs vary.
+LARGEST_BATCH = 2
+USUAL_WIDTH = 12  # of a beam, or the number of draws: with more, batches have fewer sentences
 
 
 class TorchEngine:
@@ -118,19 +122,60 @@ class TorchEngine:
         scores: bool = True,
         constraints: Sequence[Constraints] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each sentence, best first."""
-        if not sources:
-            return []
+        """Return the hypotheses of each sentence, best first.
+
+        More sentences than suit one batch are searched in several, so that memory stays bounded.
+        """
         if (lacking := self.lacks(settings, constraints)) is not None:
             raise SettingsError(f"There is no search for {lacking}.")
         self.model.eval()
         keep_memory()  # every step makes and frees the same large tensors
+        lengths = [(len(source) + 1, 0) for source in sources]
+        width = settings.beam if settings.method == "beam" else n_best
+        budget = LARGEST_BATCH * self.batch_tokens * USUAL_WIDTH // max(USUAL_WIDTH, width)
+        found: dict[int, list[Hypothesis]] = {}
+        for rows in sorted_batches(lengths, token_budget=budget):
+            rows.sort()
+            try:
+                batch = self._search_batch(
+                    [sources[row] for row in rows],
+                    settings,
+                    n_best=n_best,
+                    attention=attention,
+                    constraints=None if constraints is None else [constraints[row] for row in rows],
+                )
+            except ImpossibleConstraintsError as error:
+                raise ImpossibleConstraintsError(rows[error.index], error.problem) from error
+            for row, hypotheses in zip(rows, batch, strict=True):
+                if not hypotheses:
+                    raise ImpossibleConstraintsError(
+                        row, "the search found no output that meets all constraints together"
+                    )
+                found[row] = [self._on_time(one, len(sources[row])) for one in hypotheses]
+        return [found[row] for row in range(len(sources))]
+
+    def _on_time(self, found: Hypothesis, source: int) -> Hypothesis:
+        """Return a hypothesis whose attention stands beside the tokens that it is of."""
+        if found.attention is None or self.model.taught_head is None:
+            return found
+        return replace(found, attention=on_time(self.model, found.attention, source=source))
+
+    def _search_batch(
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: DecodingSettings,
+        *,
+        n_best: int,
+        attention: bool,
+        constraints: Sequence[Constraints] | None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of sentences that are searched together."""
         source, mask = padded(sources, after=END)
         rules = self._rules(mask.sum(dim=1), settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
         required = 0 if rules.constraints is None else int(rules.constraints.required.total.max())
         if settings.method != "beam":
-            found = sample(
+            return sample(
                 self.model,
                 source,
                 mask,
@@ -145,28 +190,21 @@ class TorchEngine:
                 penalty=penalty,
                 with_weights=attention,
             )
-        elif settings.beam == 1 and not required and not settings.coverage_penalty:
-            found = greedy_search(
+        if settings.beam == 1 and not required and not settings.coverage_penalty:
+            return greedy_search(
                 self.model, source, mask, rules=rules, penalty=penalty, with_weights=attention
             )
-        else:
-            options = BeamOptions(
-                beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
-                n_best=n_best,
-                penalty=penalty,
-                coverage=settings.coverage_penalty,
-                groups=settings.diversity_groups,
-                diversity=settings.diversity_strength,
-            )
-            found = beam_search(
-                self.model, source, mask, rules=rules, options=options, with_weights=attention
-            )
-        for index, hypotheses in enumerate(found):
-            if not hypotheses:
-                raise ImpossibleConstraintsError(
-                    index, "the search found no output that meets all constraints together"
-                )
-        return found
+        options = BeamOptions(
+            beam=max(settings.beam, min(required + 1, WIDEST_FOR_REQUIRED)),
+            n_best=n_best,
+            penalty=penalty,
+            coverage=settings.coverage_penalty,
+            groups=settings.diversity_groups,
+            diversity=settings.diversity_strength,
+        )
+        return beam_search(
+            self.model, source, mask, rules=rules, options=options, with_weights=attention
+        )
 
     def limits(
         self, lengths: Int[Tensor, "batch"], settings: DecodingSettings
@@ -317,6 +355,7 @@ def attention_over(
     model.eval()
     maps: dict[int, Tensor] = {}
     lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
+    taught = head is None or head == model.taught_head
     for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
         source, mask = padded([sources[row] for row in rows], after=END)
         target, _ = padded([targets[row] for row in rows], before=BEGIN)
@@ -326,8 +365,24 @@ def attention_over(
             layer, number = head
             weights = model.head_maps(source, mask, target).cross[layer][:, number]
         for index, row in enumerate(rows):
-            maps[row] = weights[index, : lengths[row][1], : lengths[row][0]].clone()
+            own = weights[index, : lengths[row][1], : lengths[row][0]]
+            shown = on_time(model, own, source=lengths[row][0] - 1) if taught else own
+            maps[row] = shown.clone()
     return [maps[row] for row in range(len(sources))]
+
+
+def on_time(
+    model: Translator[Any], weights: Float[Tensor, "target columns"], *, source: int
+) -> Float[Tensor, "target columns"]:
+    """Return the rows of a taught head beside the tokens that they align; others as they are.
+
+    `source` is the place of the end mark, with which that of the target is aligned.
+    """
+    if model.taught_head is None:
+        return weights
+    last = torch.zeros_like(weights[:1])
+    last[0, source] = 1.0
+    return torch.cat([weights[1:], last])
 
 
 def unfinished_share(

@@ -124,6 +124,7 @@ class TransformerPlan:
     output_bias: bool = False
     scaled_output: bool = False
     alignment_layer: int = -1
+    alignment_head: int | None = None
     head_dim: int | None = None
     key_value_heads: int | None = None
     head_norm: bool = False
@@ -181,6 +182,7 @@ class TransformerPlan:
                 window=self.window,
                 distance_bias=self._positions(encodings.DistanceBias, causal=True),
                 alignment_layer=self.alignment_layer,
+                alignment_head=self.alignment_head,
                 output_scale=self.model_dim**-0.5 if self.scaled_output else 1.0,
             ),
             projection=self._projection(target_table),

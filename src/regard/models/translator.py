@@ -113,6 +113,15 @@ class Translator(nn.Module, Generic[State]):
         return HeadMaps(encoder=maps, decoder=target_maps, cross=cross)
 
     @property
+    def taught_head(self) -> tuple[int, int] | None:
+        """The layer and the head of the decoder that were taught to align; None if none was.
+
+        They align what the decoder has read, so their rows come one step late.
+        """
+        head = getattr(self.decoder, "alignment_head", None)
+        return None if head is None else (int(self.decoder.alignment_layer), int(head))  # type: ignore[arg-type]
+
+    @property
     def longest_target(self) -> int | None:
         """Return the largest number of target tokens, end mark included; None for no limit."""
         longest: int | None = getattr(self.decoder, "longest", None)

@@ -17,7 +17,7 @@ from regard.serving.middleware import INTERNAL_ERROR, log_failure
 from regard.serving.requests import OTHER_BREAK, read_request
 from regard.serving.state import server_of
 from regard.serving.worker import ModelWorker
-from regard.text.sentences import split_sentences
+from regard.text.sentences import LONGEST_SENTENCE, split_sentences
 
 T = TypeVar("T")
 
@@ -75,7 +75,10 @@ async def models(request: Request) -> JSONResponse:
     server.require_key(request)
     return JSONResponse(
         {
-            "models": [worker.description for worker in server.workers],
+            "models": [
+                {**worker.description, "state": server.memory.state(worker.model.name)}
+                for worker in server.workers
+            ],
             "max_characters": server.settings.max_characters,
         }
     )
@@ -139,7 +142,9 @@ async def _translations(worker: ModelWorker, given: str) -> AsyncIterator[Stream
     """Yield the sentences of a text, then their translations, some at a time."""
     breaks = OTHER_BREAK.sub("\n", given).strip()
     language = worker.model.pair.source
-    split = await asyncio.to_thread(split_sentences, breaks, language=language, hard_breaks=True)
+    split = await asyncio.to_thread(
+        split_sentences, breaks, language=language, hard_breaks=True, longest=LONGEST_SENTENCE
+    )
     yield "sentences", {"sentences": [each._asdict() for each in split]}
     for first in range(0, len(split), SENTENCES_AT_ONCE):
         some = [each.text for each in split[first : first + SENTENCES_AT_ONCE]]

@@ -18,7 +18,7 @@ from regard.serving import api, libretranslate
 from regard.serving.errors import ApiError, user_mistake
 from regard.serving.limits import Keys, ServerSettings
 from regard.serving.middleware import INTERNAL_ERROR, RequestMiddleware
-from regard.serving.models import ServedModel
+from regard.serving.models import AnyServedModel
 from regard.serving.state import Server, server_of
 
 router = APIRouter(include_in_schema=False)
@@ -103,7 +103,7 @@ ROUTERS = (libretranslate.router, api.router, router)
 
 
 def create_app(
-    models: Sequence[ServedModel],
+    models: Sequence[AnyServedModel],
     settings: ServerSettings | None = None,
     *,
     keys: Keys | None = None,
@@ -151,6 +151,7 @@ async def _run_workers(app: FastAPI) -> AsyncIterator[None]:
     yield
     for worker in server.workers:
         await worker.stop()
+    await server.memory.stop()
 
 
 class _PageFiles(StaticFiles):

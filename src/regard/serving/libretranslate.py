@@ -169,7 +169,7 @@ async def _translate(
     prepared = await asyncio.to_thread(split) if large else split()
     options = TranslationOptions(
         n_best=1 + body.alternatives,
-        attention=worker.model.translator.attends and any(one.tagged for one in prepared),
+        attention=worker.description["attends"] and any(one.tagged for one in prepared),
     )
     found = await worker.translate([s for one in prepared for s in one.sentences], options)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from regard.base.errors import DataError
+from regard.base.errors import DataError, SettingsError
 from regard.corpora.lines import read_lines
 from regard.serving.errors import ApiError
 from regard.settings.recipe import Settings
@@ -40,6 +40,9 @@ class ServerSettings(Settings):
     max_alternatives: int = Field(4, ge=0, description="most further translations of a text")
     max_beam: int = Field(12, ge=1, description="widest beam of an attention request")
     view_tokens: int = Field(100, ge=1, description="longest sentence whose attention is shown")
+    memory: int | None = Field(
+        None, ge=1, description="bytes of the server beyond which unused models are unloaded"
+    )
     requests_per_minute: int = Field(0, ge=0, description="for an address or key; 0: no limit")
     origins: tuple[str, ...] = Field((), description='CORS: allowed origins; ("*",) for all')
 
@@ -47,6 +50,19 @@ class ServerSettings(Settings):
     def body_bytes(self) -> int:
         """Most bytes of a request: escaped in JSON, a character takes up to twelve."""
         return 12 * self.max_characters + 65_536
+
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def bytes_of(size: str) -> int:
+    """Return a size written as 2GB, 500 MB or 1.5 GiB, in bytes."""
+    found = SIZE.fullmatch(size.strip())
+    if found is None or not float(found[1]):
+        raise SettingsError(f"--memory {size!r} is not a size: write it as 2GB or 500MB.")
+    unit = UNITS[found[2].lower()]
+    return int(float(found[1]) * (2 ** (10 * round(math.log(unit, 1_000))) if found[3] else unit))
 
 
 KEYS = "one key per line, optionally followed by its requests per minute"

@@ -1,5 +1,7 @@
 """Metrics, and the middleware: security headers, a log line, and no traceback in a response."""
 
+from __future__ import annotations
+
 import logging
 import time
 import traceback
@@ -54,6 +56,20 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
 
+        self._states = {
+            "loaded": Gauge(
+                "regard_model_loaded", "Whether a model is in memory.", ["model"],
+                registry=registry,
+            ),
+            "failed": Gauge(
+                "regard_model_failed", "Whether a model could not be loaded.", ["model"],
+                registry=registry,
+            ),
+        }  # fmt: skip
+        self._loads = Gauge(
+            "regard_model_loads", "How often a model was loaded.", ["model"], registry=registry
+        )
+
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests.labels(route, str(status)).inc()
@@ -72,6 +88,14 @@ class Metrics:
     def watch_queue(self, model: str, waiting: Callable[[], float]) -> None:
         """Report the length of a model's queue, read from `waiting`."""
         self._waiting.labels(model).set_function(waiting)
+
+    def watch_model(
+        self, model: str, *, state: Callable[[], str], loads: Callable[[], int]
+    ) -> None:
+        """Report whether a model is in memory or could not be loaded, and how often it was."""
+        for name, gauge in self._states.items():
+            gauge.labels(model).set_function(lambda name=name: float(state() == name))  # type: ignore[misc]
+        self._loads.labels(model).set_function(loads)
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""

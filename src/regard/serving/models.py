@@ -1,55 +1,161 @@
-"""Served models: runs loaded with a name, a language pair and the fastest engine."""
+"""Served models: runs with a name, a language pair and the fastest engine, in memory or not yet."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
-from regard.base.errors import SettingsError
+from safetensors import SafetensorError, safe_open
+
+from regard.base.budgets import MEGABYTE
+from regard.base.errors import RegardError, SettingsError
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.inspection import parameter_count
 from regard.runs.report import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
+from regard.runs.run import Run
 from regard.serving.languages import Pair, pair_of, read_pair
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.model import LoadedTranslator, load
-from regard.tasks.translation.settings import DataSettings
+from regard.tasks.translation.settings import DataSettings, TranslationRecipe
 
 
 @dataclass(frozen=True)
 class ServedModel:
     """A translator with its name, language pair and example sentences."""
 
+    kept: ClassVar[bool] = True
+    """Whether it stays in memory: whoever made it holds the translator."""
+    bytes_needed: ClassVar[int] = 0
+
     name: str
     pair: Pair
     translator: LoadedTranslator
     examples: tuple[str, ...] = ()
 
+    @property
+    def recipe(self) -> TranslationRecipe:
+        """The recipe of the model."""
+        return self.translator.recipe
+
+    def load(self) -> LoadedTranslator:
+        """Return the translator."""
+        return self.translator
+
     def description(self) -> dict[str, Any]:
         """Return the name, languages, size and examples, as plain values for JSON."""
-        settings = self.translator.recipe.model
-        attends = self.translator.attends
-        layers = heads = 1 if attends else 0
-        encoder_layers = 0
-        if isinstance(settings, TransformerSettings):
-            layers, heads = settings.decoder_layers or settings.layers, settings.heads
-            encoder_layers = settings.layers if settings.encoder == "attention" else 0
-        return {
-            "name": self.name,
-            "title": self.translator.recipe.title or self.name,
-            "source": self.pair.source,
-            "target": self.pair.target,
-            "family": settings.family,
-            "parameters": parameter_count(self.translator.model),
-            "attends": attends,
-            "layers": layers,
-            "heads": heads,
-            "encoder_layers": encoder_layers,
-            "examples": list(self.examples),
-        }
+        return _description(self, parameters=parameter_count(self.translator.model))
 
 
-def load_models(
+# What a model of the smallest size takes, and how many times its weights a larger one does: those
+# of the reference, those of the fast engine, and what loading needs for a moment.
+LEAST_BYTES = 48 * MEGABYTE
+TIMES_ITS_WEIGHTS = 3
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A run that is loaded when it is first asked for."""
+
+    kept: ClassVar[bool] = False
+    translator: ClassVar[None] = None
+
+    name: str
+    pair: Pair
+    folder: Path
+    recipe: TranslationRecipe
+    examples: tuple[str, ...] = ()
+    engine: EngineName = "auto"
+    threads: int | None = None
+    report: Callable[[str], None] | None = None
+
+    @property
+    def bytes_needed(self) -> int:
+        """The memory that it is expected to take."""
+        files = _weight_files(self.folder)
+        return LEAST_BYTES + TIMES_ITS_WEIGHTS * sum(file.stat().st_size for file in files)
+
+    def load(self, *, processes: bool = False) -> LoadedTranslator:
+        """Return the translator with the fastest engine, ready to answer at once.
+
+        A server that runs must not make processes: they would hold its connections open.
+        """
+        translator = load(self.folder)
+        translator.engine = choose_engine(
+            translator,
+            folder=self.folder,
+            engine=self.engine,
+            threads=self.threads,
+            processes=processes,
+            report=self.report,
+        )
+        translator.translate(self.examples[:1] or ["a"])  # warm up: the first call is slow
+        return translator
+
+    def loaded(self) -> ServedModel:
+        """Return the model in memory, to stay there."""
+        return ServedModel(self.name, self.pair, self.load(processes=True), self.examples)
+
+    def description(self) -> dict[str, Any]:
+        """Return what is known without loading the model."""
+        return _description(self, parameters=self._parameters)
+
+    @cached_property
+    def _parameters(self) -> int | None:
+        """The number of parameters by the heads of the files; None if these are damaged."""
+        count = 0
+        try:
+            for path in _weight_files(self.folder):
+                with safe_open(path, "pt") as file:
+                    shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+                count += sum(math.prod(shape) for shape in shapes)
+        except (OSError, SafetensorError):
+            return None
+        return count or None
+
+
+AnyServedModel: TypeAlias = ServedModel | StoredModel
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """Return the files of the weights that a run is served with; none if it has none yet."""
+    try:
+        return sorted(Run(folder).weights().glob("model*.safetensors"))
+    except RegardError:
+        return []
+
+
+def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, Any]:
+    settings = model.recipe.model
+    attends = isinstance(settings, TransformerSettings) or settings.attention != "none"
+    layers = heads = 1 if attends else 0
+    encoder_layers = 0
+    if isinstance(settings, TransformerSettings):
+        layers, heads = settings.decoder_layers or settings.layers, settings.heads
+        encoder_layers = settings.layers if settings.encoder == "attention" else 0
+    return {
+        "name": model.name,
+        "title": model.recipe.title or model.name,
+        "source": model.pair.source,
+        "target": model.pair.target,
+        "family": settings.family,
+        "parameters": parameters,
+        "attends": attends,
+        "layers": layers,
+        "heads": heads,
+        "encoder_layers": encoder_layers,
+        "examples": list(model.examples),
+    }
+
+
+def load_models(runs: Sequence[Path], **options: Any) -> list[ServedModel]:
+    """Load runs, to stay in memory; the options are those of `stored_models`."""
+    return [model.loaded() for model in stored_models(runs, **options)]
+
+
+def stored_models(
     runs: Sequence[Path],
     *,
     pairs: Sequence[str] = (),
@@ -57,8 +163,11 @@ def load_models(
     threads: int | None = None,
     examples: bool = True,
     report: Callable[[str], None] | None = None,
-) -> list[ServedModel]:
-    """Load runs; `pairs` has one pair for all, one for each, or none: then the data decide."""
+) -> list[StoredModel]:
+    """Return runs to load later.
+
+    `pairs` has one pair for all, one for each, or none: then the data decide.
+    """
     if len(pairs) not in (0, 1, len(runs)):
         raise SettingsError(
             f"--pair was given {len(pairs)} times for {len(runs)} runs: give it once for all of "
@@ -69,15 +178,19 @@ def load_models(
     names = _names(runs)
     models = []
     for number, run in enumerate(runs):
-        translator = load(run)
-        data = translator.recipe.data
-        pair = given[number] if given else pair_of(data)
-        translator.engine = choose_engine(
-            translator, folder=run, engine=engine, threads=threads, report=report
+        recipe = Run.open(run).recipe(TranslationRecipe)
+        models.append(
+            StoredModel(
+                name=names[number],
+                pair=given[number] if given else pair_of(recipe.data),
+                folder=run,
+                recipe=recipe,
+                examples=example_sentences(run, recipe.data) if examples else (),
+                engine=engine,
+                threads=threads,
+                report=report,
+            )
         )
-        shown = example_sentences(run, data) if examples else ()
-        translator.translate(shown[:1] or ["a"])  # warm up: the first call is slow
-        models.append(ServedModel(names[number], pair, translator, shown))
     return models
 
 

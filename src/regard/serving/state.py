@@ -1,9 +1,10 @@
-"""What all routes share: the model workers, the settings, the rate limiter and the metrics."""
+"""What all routes share: workers, the models in memory, settings, rate limiter and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import Request
 
@@ -11,8 +12,9 @@ from regard.base.budgets import SHOWN, shown
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.languages import Detector, Pair, language_name
 from regard.serving.limits import Keys, RateLimiter, ServerSettings
+from regard.serving.memory import ModelMemory
 from regard.serving.middleware import Metrics
-from regard.serving.models import ServedModel
+from regard.serving.models import AnyServedModel
 from regard.serving.worker import ModelWorker
 
 
@@ -22,24 +24,32 @@ class Server:
 
     settings: ServerSettings
     workers: list[ModelWorker]
+    memory: ModelMemory
     detector: Detector
     rate_limiter: RateLimiter
     metrics: Metrics
 
     @classmethod
     def of(
-        cls, models: Sequence[ServedModel], settings: ServerSettings, keys: Keys | None
+        cls, models: Sequence[AnyServedModel], settings: ServerSettings, keys: Keys | None
     ) -> Server:
         """Return a server with a worker for each model."""
-        metrics = Metrics()
+        metrics, memory = Metrics(), ModelMemory(limit=settings.memory)
         workers = []
         for model in models:
-            worker = ModelWorker(model, settings, on_batch=metrics.batch_counter(model.name))
+            on_batch = metrics.batch_counter(model.name)
+            worker = ModelWorker(model, settings, memory, on_batch=on_batch)
             metrics.watch_queue(model.name, lambda worker=worker: worker.batcher.waiting)  # type: ignore[misc]
+            metrics.watch_model(
+                model.name,
+                state=partial(memory.state, model.name),
+                loads=partial(memory.loads, model.name),
+            )
             workers.append(worker)
         return cls(
             settings=settings,
             workers=workers,
+            memory=memory,
             detector=Detector([model.pair.source for model in models]),
             rate_limiter=RateLimiter(keys=keys, requests_per_minute=settings.requests_per_minute),
             metrics=metrics,

@@ -1,4 +1,4 @@
-"""The model worker: one model and its thread, which translates batches and computes attention."""
+"""The model worker: one model, whose batches and attention are computed in turn."""
 
 import asyncio
 import threading
@@ -21,7 +21,8 @@ from regard.serving import attention as attention_views
 from regard.serving.batcher import Batcher, QueuedSentence, TranslationOptions, TranslationOutcome
 from regard.serving.errors import BusyError, bad_request
 from regard.serving.limits import ServerSettings
-from regard.serving.models import ServedModel
+from regard.serving.memory import ModelMemory
+from regard.serving.models import AnyServedModel
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.results import Translation
 
@@ -73,13 +74,15 @@ JobKind = Literal["batch", "view"]
 
 
 class ModelThread:
-    """The thread of one model, used by batches and by attention requests in turn.
+    """The work of one model, batches and attention requests in turn, one piece at a time.
 
-    Neither waits for more than one piece of work of the other kind.
+    Neither waits for more than one piece of work of the other kind. The threads are those of a
+    pool that models share, or one of its own.
     """
 
-    def __init__(self, name: str):
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
+    def __init__(self, name: str, pool: ThreadPoolExecutor | None = None):
+        self._shared = pool is not None
+        self._executor = pool or ThreadPoolExecutor(1, thread_name_prefix=f"regard-{name}")
         self._waiting: dict[JobKind, deque[asyncio.Future[None]]] = {
             "batch": deque(),
             "view": deque(),
@@ -96,8 +99,9 @@ class ModelThread:
         return await asyncio.wrap_future(done)
 
     def shutdown(self) -> None:
-        """Wait for the work that is running, and end the thread."""
-        self._executor.shutdown()
+        """Wait for the work that is running, and end the thread; a shared pool has other users."""
+        if not self._shared:
+            self._executor.shutdown()
 
     async def _turn(self, kind: JobKind, loop: asyncio.AbstractEventLoop) -> None:
         if not self._busy:
@@ -133,21 +137,24 @@ def _contained(work: Callable[[], T]) -> T:
 
 
 class ModelWorker:
-    """Runs one model in a thread of its own, so that the event loop stays free."""
+    """Runs one model in threads, so that the event loop stays free."""
 
     def __init__(
         self,
-        model: ServedModel,
+        model: AnyServedModel,
         settings: ServerSettings,
+        memory: ModelMemory,
         *,
         on_batch: Callable[[int, int], Any] = lambda sentences, tokens: None,
     ):
         self.model = model
         self.description = model.description()
+        self._memory = memory
+        memory.add(model)
         self._settings = settings
         self._views = 0
         self._batching: asyncio.Task[None] | None = None
-        self._thread = ModelThread(model.name)
+        self._thread = ModelThread(model.name, memory.pool)
         self.batcher = Batcher(
             self._run_batch,
             sentences=settings.batch_sentences,
@@ -177,19 +184,24 @@ class ModelWorker:
         self, texts: Sequence[str], options: TranslationOptions
     ) -> list[Translation]:
         """Translate sentences, in batches shared with other requests."""
-        encode = self.model.translator.source_tokenizer.encode
-        sentences = [QueuedSentence(text, len(encode(text)) + 1, options) for text in texts]
-        longest = max((sentence.tokens - 1 for sentence in sentences), default=0)
-        limit = self._settings.sentence_tokens
-        if longest > limit:
-            raise bad_request(
-                f"A sentence has {longest} tokens, more than {limit}: split it into shorter ones."
-            )
-        return await self.batcher.translate(sentences)
+        async with self._memory.using(self.model.name) as translator:
+            encode = translator.source_tokenizer.encode
+            sentences = [QueuedSentence(text, len(encode(text)) + 1, options) for text in texts]
+            longest = max((sentence.tokens - 1 for sentence in sentences), default=0)
+            limit = self._settings.sentence_tokens
+            if longest > limit:
+                raise bad_request(
+                    f"A sentence has {longest} tokens, more than {limit}: split it into shorter "
+                    "ones."
+                )
+            return await self.batcher.translate(sentences)
 
     async def attend(self, request: attention_views.AttentionRequest) -> dict[str, Any]:
         """Return a translation with its attention, steps and beam."""
-        return await self._run_view(lambda: self._view(self._encode(request)))
+        async with self._memory.using(self.model.name) as translator:
+            return await self._run_view(
+                lambda: self._view(translator, self._encode(translator, request))
+            )
 
     async def stream(
         self, request: attention_views.AttentionRequest
@@ -204,13 +216,17 @@ class ModelWorker:
                 raise ClientGoneError
             loop.call_soon_threadsafe(texts.put_nowait, text)
 
-        def decode() -> dict[str, Any]:
-            encoded = self._encode(request)
+        def decode(translator: LoadedTranslator) -> dict[str, Any]:
+            encoded = self._encode(translator, request)
             if not encoded.ended:
-                stream_greedy(self.model.translator, encoded, on_text)
-            return self._view(encoded)
+                stream_greedy(translator, encoded, on_text)
+            return self._view(translator, encoded)
 
-        work = asyncio.ensure_future(self._run_view(decode))
+        async def decoded() -> dict[str, Any]:
+            async with self._memory.using(self.model.name) as translator:
+                return await self._run_view(lambda: decode(translator))
+
+        work = asyncio.ensure_future(decoded())
         work.add_done_callback(lambda done: texts.put_nowait(None))
         # Reading the exception keeps asyncio from logging it as never retrieved.
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -232,19 +248,25 @@ class ModelWorker:
         finally:
             self._views -= 1
 
-    def _encode(self, request: attention_views.AttentionRequest) -> attention_views.EncodedRequest:
+    def _encode(
+        self, translator: LoadedTranslator, request: attention_views.AttentionRequest
+    ) -> attention_views.EncodedRequest:
         return attention_views.encode_request(
-            self.model.translator,
+            translator,
             request,
             max_tokens=self._settings.view_tokens,
             max_beam=self._settings.max_beam,
         )
 
-    def _view(self, request: attention_views.EncodedRequest) -> dict[str, Any]:
-        return attention_views.attention_view(self.model.translator, self.model.name, request)
+    def _view(
+        self, translator: LoadedTranslator, request: attention_views.EncodedRequest
+    ) -> dict[str, Any]:
+        return attention_views.attention_view(translator, self.model.name, request)
 
     async def _run_batch(self, sentences: Sequence[QueuedSentence]) -> list[TranslationOutcome]:
-        translator = self.model.translator
+        translator = self._memory.held(self.model.name)
+        if translator is None:  # whoever waited for these sentences has gone
+            return [BusyError(retry_after=1)] * len(sentences)
         return await self._thread.run("batch", lambda: translate_batch(translator, sentences))
 
 

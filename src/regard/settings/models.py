@@ -281,6 +281,12 @@ class TransformerSettings(LayerSettings):
     alignment_layer: int = Field(
         -1, description="decoder layer shown as the attention; -1 is the last"
     )
+    alignment_head: int | None = Field(
+        None,
+        ge=0,
+        description="head of alignment_layer that is taught to align (training.alignment_loss) and "
+        "then shown; none: the mean of all heads",
+    )
     source_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
     target_vocab: Entries | None = Field(None, ge=5, description="for summaries; training sets it")
 
@@ -303,6 +309,11 @@ class TransformerSettings(LayerSettings):
             )
         if self.kernel == "linear" and self.window is not None:
             raise ValueError('kernel = "linear" and a window exclude each other; choose one')
+        if self.alignment_head is not None and self.alignment_head >= self.heads:
+            raise ValueError(
+                f"alignment_head ({self.alignment_head}) must be one of the {self.heads} heads, "
+                "counted from 0"
+            )
         depth = self.decoder_layers or self.layers
         if not -depth <= self.alignment_layer < depth:
             raise ValueError(

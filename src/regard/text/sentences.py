@@ -71,6 +71,11 @@ BOUNDARY = re.compile(
     r"|(?P<blank>\n[^\S\n]*+\n\s*+)"
 )
 LINE_BREAK = re.compile(r"\n\s*+")
+# Most characters of a sentence that is translated whole, and of the pieces of a longer one.
+LONGEST_SENTENCE, PIECE = 2_000, 500
+PAUSE = re.compile(r"[,;:–—](?=\s)\s|[、，；：]")
+SPACE = re.compile(r"\s")
+SPACES = re.compile(r"\s+")
 LAST_WORD = re.compile(r"[^\s" + re.escape("\"'“‘„«‹([{¿¡/") + r"]*\Z")
 LONGEST_WORD = 40
 INITIAL = re.compile(r"(?:[^\W\d_]\.-?)*[^\W\d_]")
@@ -85,19 +90,50 @@ class SplitSentence(NamedTuple):
 
 
 def split_sentences(
-    text: str, *, language: str = "", hard_breaks: bool = False
+    text: str, *, language: str = "", hard_breaks: bool = False, longest: int | None = None
 ) -> list[SplitSentence]:
     """Return the sentences of a text; sentences and gaps together are the whole text.
 
     `language` is a code such as "de"; without it the abbreviations of all languages count. A line
     break ends a sentence only with `hard_breaks`. White space before the first sentence is the gap
-    of an empty sentence.
+    of an empty sentence. A sentence of more than `longest` characters is cut into pieces.
     """
-    if hard_breaks:
-        breaks = [match.span() for match in LINE_BREAK.finditer(text)]
-        lines = _cut(text, breaks)
-        return [s for line in lines for s in _of_line(line, language)]
-    return _of_line(SplitSentence(text, ""), language)
+    breaks = [match.span() for match in LINE_BREAK.finditer(text)] if hard_breaks else []
+    lines = _cut(text, breaks) if hard_breaks else [SplitSentence(text, "")]
+    found = [sentence for line in lines for sentence in _of_line(line, language)]
+    if longest is None:
+        return found
+    return [
+        piece
+        for sentence in found
+        for piece in ([sentence] if len(sentence.text) <= longest else _pieces(sentence))
+    ]
+
+
+def _pieces(sentence: SplitSentence) -> list[SplitSentence]:
+    """Return the pieces of a sentence that is too long: cut where it pauses, if it does.
+
+    A word is never cut, except in scripts without spaces.
+    """
+    text = sentence.text
+    pieces, start = [], 0
+    while len(text) - start > PIECE:
+        window = text[start : start + PIECE]
+        places = [*PAUSE.finditer(window, PIECE // 2)] or [*SPACE.finditer(window, 1)]
+        if places:
+            end = start + places[-1].end()
+        elif _is_wide(text[start]):
+            end = start + PIECE
+        else:
+            space = SPACE.search(text, start + PIECE)
+            end = space.start() if space else len(text)
+        piece = text[start:end].rstrip()
+        gap = SPACES.match(text, start + len(piece))
+        after = gap.end() if gap else end
+        pieces.append(SplitSentence(piece, text[start + len(piece) : after]))
+        start = after
+    last = SplitSentence(text[start:], sentence.gap)
+    return [*pieces, last] if last.text else [*pieces[:-1], pieces[-1]._replace(gap=sentence.gap)]
 
 
 def join_sentences(sentences: Sequence[SplitSentence], translations: Sequence[str]) -> str:

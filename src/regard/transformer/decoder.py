@@ -165,7 +165,9 @@ class DecoderLayer(nn.Module):
 class TransformerDecoder(nn.Module):
     """Predicts each target token from those before it and the source (Vaswani et al. 2017, 3.1).
 
-    `alignment_layer` is the one whose heads, averaged, are shown as the decoder's attention.
+    `alignment_layer` is the one whose heads, averaged, are shown as the decoder's attention, or
+    one of them (Garg et al. 2019). That head is taught where the token was read stands in the
+    source, so its rows are one step later than what they align.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class TransformerDecoder(nn.Module):
         window: int | None = None,
         distance_bias: DistanceBias | None = None,
         alignment_layer: int = -1,
+        alignment_head: int | None = None,
         output_scale: float = 1.0,
     ):
         """`output_scale` multiplies the features, as T5 does where one table is shared by all."""
@@ -188,6 +191,7 @@ class TransformerDecoder(nn.Module):
         self.window = window
         self.recompute = False
         self.alignment_layer = alignment_layer % len(layers)
+        self.alignment_head = alignment_head
         self.distance_bias = distance_bias
 
     @property
@@ -217,7 +221,10 @@ class TransformerDecoder(nn.Module):
         wanted = {self.alignment_layer} if with_weights else set()
         features, outputs = self._read(tokens, state, with_cross=wanted, probe=probe)
         weights = outputs[self.alignment_layer].cross_weights
-        attention = None if weights is None else weights.mean(dim=1)
+        attention = None
+        if weights is not None:
+            head = self.alignment_head
+            attention = weights.mean(dim=1) if head is None else weights[:, head]
         after = state._replace(
             past=tuple(output.past for output in outputs), read=state.read + tokens.shape[1]
         )

@@ -13,9 +13,9 @@ from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.runs.run import Run, open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
-from regard.tasks.forecasting.data import read_windows, recipe_for
+from regard.tasks.forecasting.data import WindowBatch, read_windows, recipe_for
 from regard.tasks.forecasting.model import TrainedForecaster, load
-from regard.tasks.forecasting.report import draw_trained
+from regard.tasks.forecasting.report import _picture, draw_trained
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
 from regard.tasks.forecasting.training import train_forecaster
 
@@ -242,3 +242,26 @@ def test_gaps_of_a_list_are_filled_where_that_is_asked_for(tmp_path: Path) -> No
     assert found.score.seasonal_mse == 0
     with pytest.raises(SettingsError, match=r"data\.inputs names columns of a file"):
         regard.forecast([1.0, 2.0] * 30, inputs=["x"], out=tmp_path / "c", progress=False)
+
+
+def test_a_long_series_is_measured_and_drawn_by_parts(
+    weekly: TrainedForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = weekly.windows.test
+    parts = WindowBatch.parts
+    monkeypatch.setattr(WindowBatch, "parts", lambda self, chosen: parts(self, chosen, size=3))
+    found = weekly.model.values(weekly.windows, rows)
+    whole = weekly.model.run(weekly.windows.inputs[rows]).values.numpy()
+    assert np.allclose(found, whole)
+    inputs = weekly.windows.all.rows(torch.from_numpy(rows)).inputs.numpy()
+    assert np.array_equal(inputs, weekly.windows.inputs[rows])
+    drawn = _picture(weekly)
+    monkeypatch.setattr("regard.tasks.forecasting.report.LONGEST_SHOWN", 5)
+    monkeypatch.setattr("regard.tasks.forecasting.model.MOST_SHOWN", 4)
+    cut = _picture(weekly)
+    window = weekly.model.recipe.data.window
+    assert len(cut.places) == len(cut.forecast) == 4
+    assert cut.places[0] == window
+    assert cut.series[cut.places].tolist() == drawn.series[drawn.places[-4:]].tolist()
+    assert cut.times is not None
+    assert len(cut.times) == len(cut.series) == len(drawn.series) - drawn.places[-4] + window

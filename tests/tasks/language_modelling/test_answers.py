@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,9 +9,11 @@ from regard.base.errors import DataError, SettingsError
 from regard.runs.run import open_run
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
+from regard.tasks.language_modelling.data import AnswerData
 from regard.tasks.language_modelling.model import TrainedLanguageModel
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.tasks.language_modelling.training import train_language_model
+from regard.training.checkpoint import read_state
 
 CAPITALS = {"fr": "paris", "it": "rome", "gb": "london", "de": "berlin"}
 SMALL = [
@@ -58,3 +61,24 @@ def test_what_cannot_be_learned(pairs: Path, tmp_path: Path) -> None:
         train(recipe_of(few), tmp_path / "run")
     with pytest.raises(SettingsError, match="text and pairs exclude each other"):
         recipe_of(pairs, "data.text=a.txt")
+
+
+def test_a_part_of_the_answers_is_validated_and_all_of_them_at_the_end(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int | None] = []
+    validation = AnswerData.validation
+
+    def watched(data: AnswerData, recipe: Any, *, most: int | None) -> Any:
+        found = list(validation(data, recipe, most=most))
+        seen.append(sum(len(batch.tokens) for batch in found))
+        return found
+
+    monkeypatch.setattr(AnswerData, "validation", watched)
+    trained = train(
+        recipe_of(pairs, "training.steps=2", "training.validate_tokens=12"), tmp_path / "run"
+    )
+    part, whole = seen
+    assert 1 <= part < whole == 8  # answers
+    kept = read_state(trained.run.folder / "best")["metrics"]
+    assert trained.metrics["loss"] != kept["loss"]

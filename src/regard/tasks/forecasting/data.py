@@ -1,8 +1,11 @@
 """The series of a recipe, cut into windows to train, to choose by and to test on."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from regard.training.progress import DataFacts, Fact
 # Fewer would leave one of the three parts empty.
 FEWEST_WINDOWS = 10
 MEMORY = Path("data")
+PART = 4_096  # windows that are forecast at once
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,15 @@ class WindowBatch:
     def target_tokens(self) -> int:
         """How many values are to be forecast."""
         return self.expected.numel()
+
+    def rows(self, chosen: Int[Tensor, "rows"]) -> WindowBatch:
+        """Return these windows."""
+        return WindowBatch(self.inputs[chosen], self.expected[chosen])
+
+    def parts(self, chosen: Int[Tensor, "rows"], *, size: int = PART) -> Iterator[WindowBatch]:
+        """Yield these windows, some at a time: a series may have millions."""
+        for first in range(0, len(chosen), size):
+            yield self.rows(chosen[first : first + size])
 
     @property
     def padding_share(self) -> float:
@@ -66,6 +79,15 @@ class Windows:
     def batch(self, rows: Int[np.ndarray, "rows"]) -> WindowBatch:
         """Return these windows as tensors."""
         return WindowBatch(torch.tensor(self.inputs[rows]), torch.tensor(self.expected[rows]))
+
+    @cached_property
+    def all(self) -> WindowBatch:
+        """All windows: places in the series, of which nothing is copied."""
+        window, values = self.window, torch.from_numpy(np.array(self.series.read))
+        both = values.unfold(0, window + self.expected.shape[1], 1)  # [windows, *columns, time]
+        if both.dim() == 2:
+            return WindowBatch(both[:, :window], both[:, window:])
+        return WindowBatch(both[:, :, :window].transpose(1, 2), both[:, 0, window:])
 
     def facts(self, *, batch_size: int) -> DataFacts:
         """Return what a plan says of the series and its windows."""
@@ -280,18 +302,24 @@ def _toml(value: Any) -> str:
 
 
 def iterate_windows(
-    windows: WindowBatch, *, batch_size: int, seed: int, start: BatchPosition
+    windows: WindowBatch,
+    *,
+    batch_size: int,
+    seed: int,
+    start: BatchPosition,
+    rows: Int[Tensor, "rows"] | None = None,
 ) -> Iterator[tuple[BatchPosition, WindowBatch]]:
-    """Yield batches of windows without end, in an order that depends on the seed."""
+    """Yield batches of windows, or of these rows of them, without end, in an order by the seed."""
     time, horizon = windows.inputs.shape[1], windows.expected.shape[1]
+    count = len(windows.inputs) if rows is None else len(rows)
     order = BatchOrder(
-        [(time, horizon)] * len(windows.inputs),
+        np.full((count, 2), (time, horizon)),
         token_budget=batch_size * (time + horizon),
         seed=seed,
     )
 
     def collate(chosen: Sequence[int]) -> WindowBatch:
-        rows = torch.tensor(chosen)
-        return WindowBatch(windows.inputs[rows], windows.expected[rows])
+        places = torch.tensor(chosen)
+        return windows.rows(places if rows is None else rows[places])
 
     return iterate_rows(order, collate, start=start)

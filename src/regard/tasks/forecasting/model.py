@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from regard.base.errors import RegardError, RunError
 from regard.corpora.series import future_times
@@ -21,6 +21,7 @@ from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.checkpoint import load_weights
 
 SCALE = "scale.json"
+MOST_SHOWN = 2_000  # test windows in a picture
 # The values of a window, or a row of values for each of its steps.
 GivenWindow: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | np.ndarray
 
@@ -78,6 +79,15 @@ class LoadedForecaster:
         self.model.eval()
         found: Forecast = self.model(torch.tensor(windows), with_weights=True)
         return found
+
+    @torch.no_grad()
+    def values(
+        self, windows: Windows, rows: Int[np.ndarray, "rows"]
+    ) -> Float[np.ndarray, "rows horizon"]:
+        """Return the scaled forecasts of these windows, of which there may be millions."""
+        self.model.eval()
+        parts = windows.all.parts(torch.from_numpy(rows))
+        return torch.cat([self.model(part.inputs).values for part in parts]).numpy()
 
 
 def load(folder: str | Path) -> LoadedForecaster:
@@ -156,8 +166,13 @@ class TrainedForecaster(TrainedRun):
     score: ForecastScore
 
     def tested(self) -> Forecast:
-        """Return forecasts and attention of the test windows, in the order of the series."""
-        return self.model.run(self.windows.inputs[np.sort(self.windows.test)])
+        """Return forecasts and attention of the last test windows, in the order of the series."""
+        return self.model.run(self.windows.inputs[self.shown])
+
+    @property
+    def shown(self) -> Int[np.ndarray, "shown"]:
+        """The test windows that a picture has room for: the last ones, in order."""
+        return np.sort(self.windows.test)[-MOST_SHOWN:]
 
     @property
     def pictures(self) -> list[Path]:
@@ -204,7 +219,7 @@ class TrainedForecaster(TrainedRun):
         series, windows = self.windows.series, self.windows
         scaled = self.model.run(series.read[None, -windows.window :]).values[0].numpy()
         rows = np.sort(windows.test)
-        errors = windows.expected[rows] - self.model.run(windows.inputs[rows]).values.numpy()
+        errors = windows.expected[rows] - self.model.values(windows, rows)
         low, high = np.quantile(errors, INTERVAL, axis=0)
         times = None if series.times is None else future_times(series.times, len(scaled))
         return FutureForecast(

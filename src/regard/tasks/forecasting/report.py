@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from regard.corpora.series import FIBONACCI
 from regard.models.inspection import parameter_count
 from regard.pictures.report import Heading, Paragraph, Picture, Section, Table, write_page
@@ -13,6 +11,8 @@ from regard.runs.report import learning_section, making_section, minutes
 from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.model import TrainedForecaster
 from regard.training.progress import read_metrics
+
+LONGEST_SHOWN = 20_000  # values that a picture shows from the beginning of the series
 
 
 def draw_trained(trained: TrainedForecaster, path: Path) -> None:
@@ -39,15 +39,18 @@ def _picture(trained: TrainedForecaster) -> ForecastPicture:
     if recipe.data.split == "time" and not scaled:
         ahead = trained.future()
         future = FutureBand(ahead.values, ahead.low, ahead.high, ahead.times)
+    places = trained.shown + recipe.data.window
+    # Of a long series, what the shown windows lie in.
+    first = 0 if len(series) <= LONGEST_SHOWN else max(0, int(places[0]) - recipe.data.window)
     return ForecastPicture(
-        series=unit[1] + unit[0] * series.scaled,
-        places=np.sort(windows.test) + recipe.data.window,
+        series=unit[1] + unit[0] * series.scaled[first:],
+        places=places - first,
         forecast=unit[1] + unit[0] * found.values.numpy(),
         weights=None if found.weights is None else found.weights.numpy(),
         name=f"{series.name}, scaled to [0, 1]" if scaled else series.name,
         joined=recipe.data.split == "time",
         title=f"test MSE {score.mse:.3g}, naive {score.naive_mse:.3g}{seasonal} (scaled units)",
-        times=series.times,
+        times=None if series.times is None else series.times[first:],
         future=future,
     )
 

@@ -41,9 +41,9 @@ def train_forecaster(
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
     windows = windows or read_windows(recipe.data)
     settings = recipe.training
-    train = windows.batch(windows.train)
+    train = torch.from_numpy(windows.train)
     # Without validation windows, the training windows select the best model.
-    valid = windows.batch(windows.valid) if len(windows.valid) else train
+    valid = torch.from_numpy(windows.valid) if len(windows.valid) else train
     torch.manual_seed(settings.seed)
     model = loaded_model.build(recipe)
     store = open_store(run, keep=settings.keep, fingerprint=windows.fingerprint())
@@ -51,12 +51,13 @@ def train_forecaster(
     objective = Objective(
         loss_sum=partial(squared_error, model),
         batches_from=lambda epoch, batch: iterate_windows(
-            train,
+            windows.all,
+            rows=train,
             batch_size=settings.batch_size,
             seed=settings.seed,
             start=BatchPosition(epoch=epoch, batch=batch),
         ),
-        validate=partial(_validate, model, valid),
+        validate=partial(_validate, model, windows.all, valid),
         read=partial(windows.facts, batch_size=settings.batch_size),
     )
     optimisation = Optimisation[WindowBatch](
@@ -91,7 +92,7 @@ def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
 
 def measure_forecaster(loaded: loaded_model.LoadedForecaster, windows: Windows) -> ForecastScore:
     """Return the error on the test windows, and those of repeating a value or a season."""
-    inputs, values = windows.inputs[windows.test], windows.series.scaled
+    values = windows.series.scaled
     places = windows.test + windows.window
     seasonal = None
     if windows.season is not None:
@@ -99,7 +100,7 @@ def measure_forecaster(loaded: loaded_model.LoadedForecaster, windows: Windows) 
             values, places, season=windows.season, horizon=windows.expected.shape[1]
         )
     return score_forecast(
-        loaded.run(inputs).values.numpy(),
+        loaded.values(windows, windows.test),
         windows.expected[windows.test],
         last=values[places - 1],
         unit=windows.series.high - windows.series.low,
@@ -108,8 +109,9 @@ def measure_forecaster(loaded: loaded_model.LoadedForecaster, windows: Windows) 
     )
 
 
-def _validate(model: Forecaster, batch: WindowBatch) -> Validation:
-    loss = float(squared_error(model, batch).nats) / batch.target_tokens
+def _validate(model: Forecaster, windows: WindowBatch, rows: torch.Tensor) -> Validation:
+    errors = [float(squared_error(model, batch).nats) for batch in windows.parts(rows)]
+    loss = sum(errors) / (len(rows) * windows.expected.shape[1])
     return Validation(metrics={"loss": loss}, value=loss)
 
 

@@ -1,6 +1,5 @@
 """The data of a language model: running text as token files, or prompts with answers."""
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +19,14 @@ from regard.batching.texts import (
     answer_ids,
     collate_answers,
     iterate_stream,
+    some_answers,
 )
 from regard.corpora import running_text, sources
 from regard.corpora.parallel import SentencePair, read_pairs
-from regard.models.language_model import LanguageModel
 from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.language_modelling import settings as schema
 from regard.text import tokenizers
-from regard.training.loop import Validation
-from regard.training.losses import LossSum
 from regard.training.progress import DataFacts, Fact
 
 TOKENIZER = "text"
@@ -43,6 +40,11 @@ class TextData:
     text: tokenizers.RunningText
     train: running_text.TokenFile
     valid: running_text.TokenFile
+
+    @property
+    def validation_tokens(self) -> int:
+        """The number of tokens to validate on."""
+        return len(self.valid)
 
     def fingerprint(self) -> str:
         """Return what tells one text and its division from another."""
@@ -79,27 +81,12 @@ class TextData:
             self.train, order, start=BatchPosition(epoch, batch)
         )
 
-    def validate(
-        self,
-        model: LanguageModel[Any],
-        recipe: schema.LanguageModelRecipe,
-        *,
-        loss_of: Callable[[LanguageModel[Any], StreamBatch], LossSum],
-    ) -> Validation:
-        """Return loss and perplexity per token, and bits a character and byte, of all the text."""
-        nats, tokens = 0.0, 0
-        for batch in all_windows(self.valid, context=recipe.model.context):
-            nats += float(loss_of(model, batch).nats)
-            tokens += batch.target_tokens
-        loss = nats / tokens
-        bits = loss / math.log(2) * len(self.valid)  # its first token costs as the others do
-        metrics = {
-            "loss": loss,
-            "perplexity": math.exp(min(loss, 700)),
-            "bits_per_character": bits / self.valid.characters,
-            "bits_per_byte": bits / self.valid.bytes,
-        }
-        return Validation(metrics=metrics, value=loss)
+    def validation(
+        self, recipe: schema.LanguageModelRecipe, *, most: int | None
+    ) -> Iterator[StreamBatch]:
+        """Yield the text to validate on, or `most` of its tokens, always the same ones."""
+        context, seed = recipe.model.context, recipe.training.seed
+        return all_windows(self.valid, context=context, most=most, seed=seed)
 
 
 def _vocabulary(settings: schema.LanguageTokenizerSettings, text: tokenizers.RunningText) -> Fact:
@@ -194,11 +181,11 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
     return f"Held out: the last {settings.valid_share:.0%} of the data for validation."
 
 
-class _Parts:
+class Parts:
     """The two parts of a text, which can be read again and again."""
 
-    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path):
-        """Measure the parts, unless the folder of a run knows them from before."""
+    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path | None):
+        """Measure the parts, unless the folder `known` of a run has them from before."""
         sources.require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise sources.no_data("texts")
@@ -211,21 +198,23 @@ class _Parts:
             self._valid = partial(texts.chunks, "valid") if texts.valid else None
         measured = running_text.measured
         named = [[] if texts else [*map(Path, part)] for part in (settings.text, settings.valid)]
-        self.measure = measured(self._text, named[0], known / "text.json")
+        records = [known / name if known else None for name in ("text.json", "valid.json")]
+        self.measure = measured(self._text, named[0], records[0])
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held
         self.digests = (
             f"{self.measure.digest}:{self.characters}",
-            measured(self._valid, named[1], known / "valid.json").digest if self._valid else "end",
+            measured(self._valid, named[1], records[1]).digest if self._valid else "end",
         )
 
     def train(self) -> Iterator[str]:
+        """Yield the text to train on."""
         return running_text.between(self._text(), 0, self.characters)
 
     def valid(self) -> Iterator[str]:
-        if self._valid:
-            return self._valid()
-        return running_text.between(self._text(), self.characters, self.measure.characters)
+        """Yield the text to validate on."""
+        first, last = self.characters, self.measure.characters
+        return self._valid() if self._valid else running_text.between(self._text(), first, last)
 
 
 def prepare_text(
@@ -233,7 +222,7 @@ def prepare_text(
 ) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
     folder = run.folder
-    parts = _Parts(recipe.data, texts, folder / "data")
+    parts = Parts(recipe.data, texts, folder / "data")
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
         learned.save(folder, TOKENIZER)
@@ -250,7 +239,7 @@ def prepare_text(
     return data
 
 
-def _tokenizer(recipe: schema.LanguageModelRecipe, parts: _Parts) -> tokenizers.AnyTokenizer:
+def _tokenizer(recipe: schema.LanguageModelRecipe, parts: Parts) -> tokenizers.AnyTokenizer:
     """Return a tokenizer of the training part, or that of the run to go on from."""
     start = recipe.training.start_from
     if start is not None:
@@ -333,23 +322,19 @@ class AnswerData:
             start=BatchPosition(epoch, batch),
         )
 
-    def validate(
-        self,
-        model: LanguageModel[Any],
-        recipe: schema.LanguageModelRecipe,
-        *,
-        loss_of: Callable[[LanguageModel[Any], AnswerBatch], LossSum],
-    ) -> Validation:
-        """Return loss and perplexity of the answers' tokens."""
-        nats, tokens = 0.0, 0
-        ordered = sorted(self.valid, key=lambda one: len(one.ids))
+    @property
+    def validation_tokens(self) -> int:
+        """The number of tokens to validate on, prompts included."""
+        return sum(len(one.ids) for one in self.valid)
+
+    def validation(
+        self, recipe: schema.LanguageModelRecipe, *, most: int | None
+    ) -> Iterator[AnswerBatch]:
+        """Yield the answers to validate on, or those with about `most` tokens, always the same."""
+        chosen = some_answers(self.valid, most, seed=recipe.training.seed)
+        ordered = sorted(chosen, key=lambda one: len(one.ids))
         for first in range(0, len(ordered), ROWS):
-            batch = collate_answers(ordered[first : first + ROWS])
-            nats += float(loss_of(model, batch).nats)
-            tokens += batch.target_tokens
-        loss = nats / tokens
-        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
-        return Validation(metrics=metrics, value=loss)
+            yield collate_answers(ordered[first : first + ROWS])
 
 
 def prepare_answers(run: Run, recipe: schema.LanguageModelRecipe) -> AnswerData:

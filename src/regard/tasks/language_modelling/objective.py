@@ -1,5 +1,6 @@
 """What a language model learns: the next token of a text, or tokens that are hidden in it."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -89,10 +90,21 @@ def validated(
     recipe: LanguageModelRecipe,
     *,
     loss_of: Callable[..., LossSum],
+    most: int | None = None,
 ) -> Validation:
-    """Return the validation; guesses of hidden tokens are no code of the text, so no bits."""
-    found = data.validate(model, recipe, loss_of=loss_of)
-    if not model.reads_both_ways:
-        return found
-    kept = {name: found.metrics[name] for name in ("loss", "perplexity")}
-    return Validation(metrics=kept, value=found.value)
+    """Return loss and perplexity per token, and of a text bits a character and a byte.
+
+    They are those of all that was held out, or of `most` of its tokens. Guesses of hidden tokens
+    are no code of the text, so they have no bits.
+    """
+    nats, tokens = 0.0, 0
+    for batch in data.validation(recipe, most=most):
+        nats += float(loss_of(model, batch).nats)
+        tokens += batch.target_tokens
+    loss = nats / tokens
+    metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
+    if isinstance(data, task_data.TextData) and not model.reads_both_ways:
+        bits = loss / math.log(2) * len(data.valid)  # its first token costs as the others do
+        metrics["bits_per_character"] = bits / data.valid.characters
+        metrics["bits_per_byte"] = bits / data.valid.bytes
+    return Validation(metrics=metrics, value=loss)

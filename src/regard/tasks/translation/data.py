@@ -238,13 +238,13 @@ def given_splits(
             "them out, or give files."
         )
     longest = recipe.data.max_words
-    pairs = {part: _checked_pairs(given, part, longest) for part, given in parts.items()}
+    pairs = {part: checked_pairs(given, part, longest) for part, given in parts.items()}
     settings = recipe.data.model_copy(update={**none, "from_memory": True})
     recipe = recipe.model_copy(update={"data": settings})
     return recipe, _split(pairs, settings, LeftOut(), origin="data")
 
 
-def _checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
+def checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
     """Return pairs of any kind as sentence pairs, or say which is none."""
     pairs = []
     for number, one in enumerate(given, start=1):

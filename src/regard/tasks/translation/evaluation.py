@@ -1,9 +1,11 @@
 """Evaluation on a test set: BLEU, chrF, BLEU by length, and alignment error rate."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.text import Text
@@ -12,7 +14,7 @@ from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import encode_pairs, padded, sorted_batches
 from regard.corpora.parallel import SentencePair
-from regard.engines.torch_engine import PASS_TOKENS, attention_over
+from regard.engines.torch_engine import PASS_TOKENS, attention_over, on_time
 from regard.models.inspection import parameter_count
 from regard.pictures.terminal import terminal_heat_map
 from regard.runs.report import FEWEST_WORDS, MOST_WORDS, minutes
@@ -33,6 +35,9 @@ from regard.tasks.attention import AttentionMap
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.results import Translation
 from regard.training.progress import read_metrics
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.forgetting import Forgetting
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,8 @@ def score_heads(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> list[
                 found = links.setdefault((layer, head), {})
                 for index, row in enumerate(rows):
                     weights = of_head[index, : lengths[row][1], : lengths[row][0]]
+                    if (layer, head) == model.model.taught_head:
+                        weights = on_time(model.model, weights, source=lengths[row][0] - 1)
                     shown = model.attention_map(sources[row], targets[row], weights)
                     found[row] = shown.links()
     marked = [pair.alignment or () for pair in gold]
@@ -152,6 +159,8 @@ class Evaluation:
     beam: int = 5
     part: str = "test"
     """What was translated: "test", or "validation" where there is no test part."""
+    forgetting: Forgetting | None = None
+    """The tests before and after, where a run was fine-tuned."""
 
     @cached_property
     def intervals(self) -> tuple[Interval, Interval]:
@@ -210,7 +219,7 @@ class Evaluation:
                         else [f"{'wanted':>6}  {shortened(pair.target)}"]
                     ),
                 ]
-        return found
+        return [*found, *(["", *self.forgetting.lines()] if self.forgetting else [])]
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the scores, and BLEU by the length of the sentence."""
@@ -232,6 +241,7 @@ class Evaluation:
             "alignment_error_rate": self.alignment.to_dict() if self.alignment else None,
             "sentences": len(self.pairs),
             "search": {"beam": self.beam},
+            **({"fine_tuning": self.forgetting.to_dict()} if self.forgetting else {}),
         }
 
 
@@ -331,6 +341,6 @@ class TrainedTranslator(TrainedRun):
         run = quoted(self.run.folder)
         sources = [pair.source for pair in self.evaluation.pairs] if self.evaluation else ["..."]
         source = min(sources, key=lambda text: abs(len(text.split()) - MOST_WORDS // 2))
-        look = f'regard look {run} "{source}"' if self.model.attends else None
+        look = f"regard look {run} {quoted(source)}" if self.model.attends else None
         shown = [f"regard translate {run} --input FILE --output FILE", look, f"regard serve {run}"]
         return [command for command in shown if command is not None]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import isqrt
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean as mean
 
-from regard.base.errors import SettingsError
+from regard.base.errors import DataError, SettingsError
 from regard.base.files import fingerprint
 from regard.base.protocols import Tokenizer
+from regard.batching.alignments import AlignedExamples, TokenAligner, WordAligner, WordLinks
 from regard.batching.augmentation import Perturber, Resegmenter, SamplingEncoder
 from regard.batching.batch import Batch, TrainingExamples, training_examples_of
 from regard.batching.order import BatchOrder, BatchPosition, MixedRows, iterate
 from regard.batching.tokenising import open_examples, stored_examples, write_examples
+from regard.corpora.alignments import read_alignments
 from regard.corpora.composition import quotas_of
 from regard.corpora.parallel import SentencePair, drawn_evenly
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
@@ -117,6 +120,8 @@ def _taken_over(
                 f"which {new!r} would not fit. Set tokenizer.{name} as it was there."
             )
     extend = partial(extend_tokenizer, size=settings.size, min_count=settings.min_count)
+    if settings.kind == "imported":  # two files may share a vocabulary and cut in two ways
+        return run.tokenizers()
     if settings.shared:
         joint = extend(load_tokenizer(folder, "source"), sample.both())
         return joint, joint
@@ -201,7 +206,8 @@ def batches_from(
     completion: Completion,
 ) -> Callable[[int, int], Iterator[tuple[BatchPosition, Batch]]]:
     """Return what yields the batches from any position on, changed as the settings ask for."""
-    redraw = _resegmenter(recipe, tokenizers, train)
+    train, align = with_links(recipe, train, tokenizers)
+    redraw = _resegmenter(recipe, tokenizers, train, align)
     return lambda epoch, batch: iterate(
         order,
         train.examples,
@@ -211,10 +217,45 @@ def batches_from(
     )
 
 
+def with_links(
+    recipe: schema.TranslationRecipe,
+    train: TrainingExamples,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> tuple[TrainingExamples, TokenAligner | None]:
+    """Return training examples with links between their tokens, if a head is taught to align.
+
+    The links are those of a file with a line for each pair that was read, or of the pairs
+    themselves; where there are none, IBM model 1 finds them.
+    """
+    settings = recipe.training
+    if not settings.alignment_loss:
+        return train, None
+    kept, total = train.pairs, len(train.pairs) + len(train.left_out)
+    if settings.alignments is not None:
+        path = Path(settings.alignments)
+        links = read_alignments(path)
+        if len(links) != total:
+            raise DataError(
+                f"has {len(links):,} lines for {total:,} training pairs",
+                path=path,
+                remedy="One line belongs to each training pair: give --valid and --test, so that "
+                "none are held out, and correct bad pairs instead of leaving them out.",
+            )
+        left_out = set(train.left_out.tolist())
+        own = (one for row, one in enumerate(links) if row not in left_out)
+        kept = [replace(pair, alignment=one) for pair, one in zip(kept, own, strict=True)]
+    links_of: WordLinks = attrgetter("alignment")
+    if any(pair.alignment is None for pair in kept):
+        links_of = WordAligner.learn(kept)
+    align = TokenAligner(links_of, *tokenizers)
+    return replace(train, pairs=kept, examples=AlignedExamples(kept, train.examples, align)), align
+
+
 def _resegmenter(
     recipe: schema.TranslationRecipe,
     tokenizers: tuple[Tokenizer, Tokenizer],
     train: TrainingExamples,
+    align: TokenAligner | None,
 ) -> Resegmenter | None:
     """Return what changes the training pairs or cuts them anew, if that is asked for."""
     source, target = tokenizers
@@ -232,6 +273,7 @@ def _resegmenter(
         seed=recipe.training.seed,
         max_length=recipe.batches.max_length,
         perturb=Perturber(train.pairs, shares, seed=recipe.training.seed) if shares else None,
+        align=align,
     )
 
 
@@ -307,8 +349,8 @@ def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fac
 def _vocabulary(
     settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> Fact:
-    names = {"sentencepiece": "subwords", "word": "words", "character": "characters"}
-    kind, sizes = names[settings.kind], [tokenizer.size for tokenizer in tokenizers]
+    names = {"word": "words", "character": "characters"}
+    kind, sizes = names.get(settings.kind, "subwords"), [tokenizer.size for tokenizer in tokenizers]
     shown = f"{sizes[0]:,} {kind} for both sides"
     if not settings.shared:
         shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"

@@ -1,5 +1,6 @@
-"""What training a translator minimises, and the optimiser that does it."""
+"""What training a translator minimises, the optimiser that does it, and the validation."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -9,12 +10,20 @@ from torch import nn
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
+from regard.base.results import Output
+from regard.base.shapes import Tensor
 from regard.batching.augmentation import drop_words
-from regard.batching.batch import Batch
+from regard.batching.batch import Batch, Example, collate, sorted_batches
+from regard.corpora.parallel import SentencePair
 from regard.models.translator import Translator
+from regard.scoring.bleu import corpus_bleu
+from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TrainingSettings
+from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
 from regard.training.optimisers import Muon, MuonMatrix
+
+LEAST_WEIGHT = 1e-8  # of attention, so that its logarithm is finite
 
 
 def training_loss(
@@ -25,27 +34,30 @@ def training_loss(
     coverage: float,
     word_dropout: float,
     r_drop: float,
+    alignment: float = 0.0,
 ) -> LossSum:
     """Return the summed loss of a training batch."""
+    shares = {"coverage": coverage, "alignment": alignment}
     if r_drop:
         return _consistent_loss(
-            model,
-            batch,
-            smoothing=smoothing,
-            coverage=coverage,
-            word_dropout=word_dropout,
-            strength=r_drop,
+            model, batch, smoothing=smoothing, word_dropout=word_dropout, strength=r_drop, **shares
         )
     if word_dropout:
         batch = drop_words(batch, word_dropout)
-    return batch_loss(model, batch, smoothing=smoothing, coverage=coverage)
+    return batch_loss(model, batch, smoothing=smoothing, **shares)
 
 
 def batch_loss(
-    model: Translator[Any], batch: Batch, *, smoothing: float, coverage: float = 0.0
+    model: Translator[Any],
+    batch: Batch,
+    *,
+    smoothing: float,
+    coverage: float = 0.0,
+    alignment: float = 0.0,
 ) -> LossSum:
-    """Return the summed loss of a batch, with a penalty on looking twice if it is asked for."""
-    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=coverage > 0)
+    """Return the summed loss of a batch, with what its attention costs if that is asked for."""
+    attends = bool(coverage or (alignment and batch.alignment is not None))
+    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=attends)
     loss = chunked_token_loss(
         output.features,
         expected=batch.target_output,
@@ -54,10 +66,24 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
-    if not coverage or output.attention is None:
-        return loss
-    penalty = coverage_penalty(output.attention, batch.target_mask)
-    return loss._replace(objective=loss.objective + coverage * penalty)
+    cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
+    return loss if cost is None else loss._replace(objective=loss.objective + cost)
+
+
+def _attention_cost(
+    output: Output, batch: Batch, *, coverage: float, alignment: float
+) -> Tensor | None:
+    """Return the penalty on looking twice, and the loss of the head that is taught to align."""
+    weights, cost = output.attention, None
+    if weights is None:
+        return None
+    if coverage:
+        cost = coverage * coverage_penalty(weights, batch.target_mask)
+    if alignment and batch.alignment is not None:
+        # -sum_ij G_ij log A_ij (Garg et al. 2019, eq. 3)
+        missed = -(batch.alignment * weights.float().clamp_min(LEAST_WEIGHT).log()).sum()
+        cost = alignment * missed + (0.0 if cost is None else cost)
+    return cost
 
 
 def _consistent_loss(
@@ -66,14 +92,20 @@ def _consistent_loss(
     *,
     smoothing: float,
     coverage: float,
+    alignment: float,
     word_dropout: float,
     strength: float,
 ) -> LossSum:
     """Return the loss of two passes with other dropout, made as one batch of twice the rows."""
-    twice = Batch(**{f.name: torch.cat([getattr(batch, f.name)] * 2) for f in fields(batch)})
+    given = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    doubled: dict[str, Any] = {
+        name: part if part is None else torch.cat([part] * 2) for name, part in given.items()
+    }
+    twice = Batch(**doubled)
     if word_dropout:
         twice = drop_words(twice, word_dropout)
-    output = model(twice.source, twice.source_mask, twice.target_input, with_weights=coverage > 0)
+    attends = bool(coverage or (alignment and batch.alignment is not None))
+    output = model(twice.source, twice.source_mask, twice.target_input, with_weights=attends)
     loss = r_drop_loss(
         output.features.chunk(2),
         expected=batch.target_output,
@@ -83,10 +115,8 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
-    if not coverage or output.attention is None:
-        return loss
-    penalty = coverage_penalty(output.attention, twice.target_mask) / 2
-    return loss._replace(objective=loss.objective + coverage * penalty)
+    cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
+    return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 
 
 BETAS = (0.9, 0.98)  # Vaswani et al. 2017, section 5.3
@@ -137,3 +167,32 @@ def matrices_of(model: Translator[Any]) -> list[MuonMatrix]:
         if isinstance(module, nn.Linear)
     )
     return [MuonMatrix(weight, parts.get(weight, 1)) for weight in linear]
+
+
+VALIDATION_TOKENS = 4_096
+LEAST_BLEU = 1.0
+
+
+def validate(
+    translator: LoadedTranslator,
+    examples: Sequence[Example],
+    pairs: Sequence[SentencePair],
+    *,
+    select: str,
+    beam: int = 1,
+) -> Validation:
+    """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
+    nats, tokens = 0.0, 0
+    lengths = [example.lengths for example in examples]
+    for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
+        batch = collate([examples[row] for row in rows])
+        nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
+        tokens += batch.target_tokens
+    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
+    bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
+    loss = nats / tokens
+    return Validation(
+        metrics={"loss": loss, "bleu": bleu},
+        # A BLEU near zero is chance: until it means something, the loss decides.
+        value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
+    )

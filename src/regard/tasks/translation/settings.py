@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import File, Files, Names, Recipe, Settings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings, StartSettings
 
 
 class AugmentationSettings(Settings):
@@ -125,6 +125,17 @@ class DataSettings(Settings):
         description="the built-in corpus, used with built_in or where one of its keys is set",
     )
     from_memory: bool = Field(False, description="the pairs were given in Python, not in files")
+    mix: Files = Field(
+        (), description="general pairs to mix into the training, against forgetting; as train"
+    )
+    mix_share: float = Field(
+        0.5, gt=0, lt=1, description="share of the tokens of each update that come from mix"
+    )
+    general_test: Files = Field(
+        (),
+        description="general pairs to test on before and after fine-tuning; none: held out of mix, "
+        "or the test part of the run that training starts from",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -203,18 +214,10 @@ class BatchSettings(Settings):
     short_first: bool = Field(False, description="sort the first epoch from short to long")
 
 
-class TrainingSettings(Settings):
+class TrainingSettings(StartSettings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
-    start_from: File = Field(
-        None,
-        description="folder of a run whose weights and tokenizers to start from; new characters "
-        "and words are added, and subwords up to tokenizer.size",
-    )
-    freeze: tuple[str, ...] = Field(
-        (), description='patterns of parameters not to train, such as ["encoder.*"]'
-    )
     steps: int = Field(10_000, ge=1, description="largest number of updates")
     minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
     optimizer: Literal["adam", "muon"] = Field(
@@ -251,6 +254,17 @@ class TrainingSettings(Settings):
     )
     r_drop: float = Field(
         0.0, ge=0, description="weight of the divergence of two dropout passes (Liang et al. 2021)"
+    )
+    alignment_loss: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the loss that teaches model.alignment_head to align words (Garg et "
+        "al. 2019), such as 0.1; 0: none",
+    )
+    alignments: File = Field(
+        None,
+        description="word links of the training pairs, one line for each (Pharaoh format); none: "
+        "found by IBM model 1",
     )
     clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     accumulate: int = Field(1, ge=1, description="batches per update")
@@ -301,6 +315,8 @@ class TrainingSettings(Settings):
             raise ValueError("average (1) must be 0 for none, or at least 2 checkpoints")
         if self.average and self.ema:
             raise ValueError("average and ema exclude each other; choose one")
+        if self.adapter_rank and self.optimizer != "adam":
+            raise ValueError('adapters (adapter_rank) are trained with optimizer = "adam"')
         return self
 
 
@@ -310,6 +326,7 @@ class TranslationRecipe(Recipe):
     kept_on_resume: ClassVar[Mapping[str, str]] = {
         **Recipe.kept_on_resume,
         "training.start_from": "decides the first weights and the vocabulary",
+        "training.adapter_rank": "decides which weights the model has",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
         "training.select": "decides which model is the best so far",
@@ -325,6 +342,12 @@ class TranslationRecipe(Recipe):
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
 
+    @property
+    def tuned(self) -> bool:
+        """Whether the training starts from a run or has general pairs."""
+        general = self.data.mix or self.data.general_test
+        return bool(self.training.start_from or general)
+
     @model_validator(mode="after")
     def _within_the_table(self) -> TranslationRecipe:
         """Refuse training examples that are longer than a table of learned positions."""
@@ -335,6 +358,17 @@ class TranslationRecipe(Recipe):
             raise ValueError(
                 f"batches.max_length ({longest}) must not exceed model.max_length "
                 f"({model.max_length}), where the learned positions end"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _head_to_teach(self) -> TranslationRecipe:
+        """Refuse a loss for a head that is not named."""
+        named = getattr(self.model, "alignment_head", None) is not None
+        if self.training.alignment_loss and not named:
+            raise ValueError(
+                f"training.alignment_loss ({self.training.alignment_loss:g}) needs a head to "
+                "teach: set model.alignment_head, as 0; only a Transformer has heads"
             )
         return self
 
