@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # What "auto" chooses among, so that `set` knows its keys.
 AUTO_RECIPE = 'model.family = "transformer"'
-# The name that recipes give a task, and the module that defines its `TASK`.
+# The name of a task in recipes, and the module that defines its `TASK`.
 TASKS = {
     "translate": "regard.tasks.translation",
     "forecast": "regard.tasks.forecasting",
@@ -113,7 +113,7 @@ class Task:
     report: Callable[..., None]
     """(trained, path, *, title): write the HTML report of a training."""
     views: Mapping[str, Callable[[LookRequest], View]]
-    """What there is to look at, by name; "map" is what a look shows without further options."""
+    """What there is to look at, by name; "map" is shown without further options."""
     trace: Callable[[Any, str], Trace] | None = None
     """Return every value on the way of one input through a loaded model."""
     untrained: Callable[[Any, str], Any] | None = None
@@ -173,10 +173,9 @@ def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def load(folder: str | Path, *, model: Callable[..., nn.Module] | None = None) -> Any:
-    """Load the best model of a run; what it can do depends on what it was trained for.
+    """Load the best model of a run: one that translates, generates, classifies or forecasts.
 
-    A translator translates, a language model generates, a classifier classifies, a forecaster
-    forecasts. `model` is the function that built the network, if that was done in Python.
+    `model` is the function that built the network, if that was done in Python.
     """
     from regard.runs.run import Run
 
@@ -265,12 +264,13 @@ def train(
     data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
     memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
     of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take from the
-    files; `built_in` takes the built-in data. `minutes` ends the training after this time. `start_from` is a run to fine-tune, whose model and tokenizers are kept; no
-    recipe is needed, and the data may also have the parts "mix" and "general_test". `task` is what
-    to learn from a language model. `set` changes settings by their dotted names.
-    `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
-    run to go on with; `set` may still change its limits. Ctrl-C and SIGTERM stop a training after
-    the running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
+    files; `built_in` takes the built-in data. `minutes` ends the training after this time.
+    `start_from` is a run to fine-tune, whose model and tokenizers are kept; no recipe is needed,
+    and the data may also have the parts "mix" and "general_test". `task` is what to learn from a
+    language model. `set` changes settings by their dotted names. `model` is a function that builds
+    the network from the sizes of the vocabularies. `resume` is a run to go on with; `set` may still
+    change its limits. Ctrl-C and SIGTERM stop a training after the running update with a
+    checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
