@@ -29,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_targets as targets
+from fuzz_foreign import foreign_targets
 from result import read_result, write_result
 
 INPUT_SECONDS = 10
-HANG_SECONDS = 40
+HANG_SECONDS = 240  # by the clock: other work may leave little of the machine
 MEMORY_BYTES = 1_500 << 20  # beyond what the libraries take
 SHOWN_FAILURES = 100
 NUMBER = struct.Struct("<q")
@@ -71,7 +72,8 @@ def again(given: argparse.Namespace, folder: Path) -> None:
     """Try one input, with its traceback."""
     runs = targets.train_runs(folder / "runs")
     with targets.http_targets(runs["attention"]) as http:
-        every = [*targets.reader_targets(), *targets.run_targets(runs), *http]
+        every = [*targets.reader_targets(), *targets.run_targets(runs),
+                 *foreign_targets(folder / "foreign-models"), *http]  # fmt: skip
         target = next(one for one in every if one.name == given.only)
         targets.try_input(target, given.number, seed=given.seed, folder=folder)
     print("fine")
@@ -92,7 +94,10 @@ def fuzz(given: argparse.Namespace, folder: Path) -> None:
     start, last = time.monotonic(), 0.0
     names = [(name, chunk) for name, chunk in reader.targets if given.only in (None, name)]
     while sum(done.values()) < given.inputs and time.monotonic() - start < 60 * given.minutes:
+        fewest = min(done.get(name, 0) // chunk for name, chunk in names)
         for name, chunk in names:
+            if done.get(name, 0) // chunk > fewest:  # targets that came later catch up first
+                continue
             first = done.get(name, 0)
             new = reader.read(name, first, first + chunk)
             found += len(new.keys() - known.keys())
@@ -185,10 +190,11 @@ def child(place: Path, seed: int, folder: Path) -> None:
     runs = targets.train_runs(place.parent / "runs")
     answers = os.dup(1)
     os.dup2(2, 1)  # what libraries print goes elsewhere
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)  # by the time that the process has worked
     with targets.http_targets(runs["attention"]) as http:
-        every = {one.name: one for one in
-                 (*targets.reader_targets(), *targets.run_targets(runs), *http)}  # fmt: skip
+        foreign = foreign_targets(place.parent / "foreign-models")
+        found = (*targets.reader_targets(), *targets.run_targets(runs), *foreign, *http)
+        every = {one.name: one for one in found}
         for target in every.values():  # libraries are imported before the memory is limited
             _failure(target, -1, seed, folder)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -212,7 +218,7 @@ def _write(answers: int, value: Any) -> None:
 
 def _failure(target: targets.FuzzTarget, number: int, seed: int, folder: Path) -> str:
     """Return what went wrong with an input; empty if nothing did."""
-    signal.alarm(INPUT_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, INPUT_SECONDS)
     try:
         targets.try_input(target, number, seed=seed, folder=folder)
     except Exception as error:
@@ -221,7 +227,7 @@ def _failure(target: targets.FuzzTarget, number: int, seed: int, folder: Path) -
         where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
         return f"{type(error).__name__} at {where}: {str(error)[:120]}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return ""
 
 

@@ -55,6 +55,12 @@ TEXTS: dict[str, tuple[str, ...]] = {
             "00:00:03,000 --> 00:00:04,000\nyes\n",),
     "html": ('<!doctype html><html lang="en"><body><h1>A <b>big</b> dog</h1><p translate="no">x'
              "</p><pre>code</pre><p>cats &amp; <a href='x'>dogs<br>run</a><!-- n --></p></html>",),
+    "markdown": ("---\ntitle: x\n---\n# A *title*\n\nA [link](http://a.b \"t\") and `code`.  \n"
+                 "hard\n\n- item **b**\n- [ ] task\n\n| a | b |\n|---|---|\n| c | d |\n\n"
+                 "> quote <b>x</b>\n\n```py\nx\n```\n<div>html</div>\n\n[ref]: /u\n",),
+    "rst": ("Title\n=====\n\nA *word*, a **strong** `link <http://a.b>`_ and ``code``.\n\n"
+            "* item\n\n  1. inner\n\n.. note:: a note\n\n   body\n\n===  ===\na    b\n===  ===\n"
+            "c    d\n===  ===\n\n::\n\n   literal\n\n.. _ref: http://a.b\n",),
     "text": ("A paragraph. Another sentence.\n\nA second one, e.g. this.\n",),
     "jsonl": ('{"source": "a", "target": "b"}\n{"translation": {"en": "c", "de": "d"}}\n',
               '{"label": "good", "text": "a fine film"}\n{"label": "bad", "text": "no"}\n'),
@@ -99,6 +105,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "html": ("<b>", "</b>", "<p>", "<pre>", "</pre>", "<br>", "<a href='", "'>", "&amp", "&#x41;",
              "<!--", "-->", "<![", "]>", "<!", "<?", "<script>", "</script>", "<textarea>",
              "</", "<", ">", "translate='no'", " word ", ". ", "<span>", "</i>", "<svg/>"),
+    "markdown": ("# ", "\n", "\n\n", "- ", "1. ", "> ", "```", "`", "*", "**", "_", "[", "](", ")",
+                 "!", "|", "---", "<b>", "</b>", "<div>", "\\", "[^1]", "    ", "a word", "&amp;"),
+    "rst": ("=====\n", "-----\n", "\n", "\n\n", "* ", "1. ", ".. note:: ", ".. ", "::", "``", "`",
+            "`_", "*", "**", "|", "   ", "+---+", "===  ===", "a word", ":ref:`", "_", ">>> "),
     "po": ("msgid ", "msgstr ", "msgstr[0] ", "msgid_plural ", '"a"', '"\\', "\\x41", "\n",
            "#, fuzzy",
            "#~ ", "msgctxt ", '""'),

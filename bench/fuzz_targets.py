@@ -7,6 +7,7 @@ bad input; any other exception is a failure, as are a status of 500 and more tha
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,10 +17,13 @@ from random import Random
 from typing import Any
 
 import httpx
+import numpy as np
 
+import fuzz_binary as binary
 import fuzz_inputs as inputs
 import regard
 from regard.base.errors import RegardError
+from regard.base.files import fingerprint
 from regard.corpora import (
     alignments,
     graph_files,
@@ -28,6 +32,8 @@ from regard.corpora import (
     parallel,
     running_text,
     series_files,
+    sources,
+    store,
 )
 from regard.corpora.formats import registry
 from regard.corpora.formats.document import ColumnReader, Languages
@@ -59,10 +65,16 @@ def reader_targets() -> list[FuzzTarget]:
     """Return a target for every reader."""
     kinds = [kind for kind in registry.READERS if kind in inputs.TEXTS]
     found = [FuzzTarget(f"document-{kind}", _document(kind)) for kind in kinds]
+    for kind in registry.PACKAGES:
+        found.append(FuzzTarget(f"document-{kind}", _document(kind), 500))
+    for name, kind, read in _table_readers():
+        found.append(FuzzTarget(f"{name}-{kind}", _table(kind, read), 500))
+    found.append(FuzzTarget("dataset-folder", _dataset, 500))
     for name, kind, read in _readers():
         found.append(FuzzTarget(name, _file(kind, read)))
     found.append(FuzzTarget("npz", _binary(inputs.npz_input, _graph), 500))
     found.append(FuzzTarget("npz-zip", _binary(inputs.zip_input, _graph), 500))
+    found.append(FuzzTarget("store", _store, 300))
     found.append(FuzzTarget("recipe", _recipe, 300))
     found.append(FuzzTarget("override", _override, 300))
     found.append(FuzzTarget("sentences", _sentences))
@@ -78,6 +90,9 @@ def _readers() -> Iterator[tuple[str, str, Callable[[Path], Any]]]:
         yield f"pairs-{kind}", kind, lambda path: parallel.read_pairs([path])
     for kind in ("lines", "tsv", "csv", "jsonl"):
         yield f"labelled-{kind}", kind, labelled.read_labelled
+    for kind in ("tsv", "jsonl"):
+        yield f"texts-{kind}", kind, _texts
+        yield f"corpus-{kind}", kind, _corpus_tools
     yield "series", "csv", _series
     yield "graphml", "graphml", _graph
     yield "tables", "edges", _tables
@@ -109,9 +124,11 @@ def _binary(make: inputs.Maker, read: Callable[[Path], Any]) -> Attempt:
 def _document(kind: str) -> Attempt:
     """Read a document, translate each word into itself, and write it again."""
 
+    make = binary.package_input if kind in registry.PACKAGES else inputs.text_input
+
     def attempt(random: Random, folder: Path) -> None:
         path = folder / f"input.{kind}"
-        content = inputs.text_input(kind, random)
+        content = make(kind, random)
         found = registry.read_document(
             content, path=path, kind=kind, languages=Languages("en", "de")
         )
@@ -121,15 +138,66 @@ def _document(kind: str) -> Attempt:
             words = [AlignedWord(i, i + 1, (i, i + 1)) for i in range(0, min(len(text), 200), 2)]
             placed = place_tags(text, segment.tags, target=text, words=words, write=segment.write)
             written.append(segment.arrange(placed))
-        found.filled(written).encode()
+        filled = found.filled(written)
+        filled if isinstance(filled, bytes) else filled.encode()
 
     return attempt
+
+
+def _table_readers() -> Iterator[tuple[str, str, Callable[[Path], Any]]]:
+    """Yield name, format and function of each reader of Parquet and Arrow files."""
+    for kind in ("parquet", "arrow"):
+        yield "pairs", kind, lambda path: parallel.read_pairs([path])
+        yield "labelled", kind, labelled.read_labelled
+        yield "texts", kind, lambda path: list(running_text.text_chunks([path]))
+
+
+def _table(kind: str, read: Callable[[Path], Any]) -> Attempt:
+    def attempt(random: Random, folder: Path) -> None:
+        path = folder / f"input.{kind}"
+        path.write_bytes(binary.table_input(kind, random))
+        read(path)
+
+    return attempt
+
+
+def _dataset(random: Random, folder: Path) -> None:
+    """Look for the parts of a saved dataset whose descriptions are damaged."""
+    place = folder / "dataset"
+    (place / "train").mkdir(parents=True, exist_ok=True)
+    texts = {"dataset_dict.json": '{"splits": ["train"]}',
+             "train/state.json": '{"_data_files": [{"filename": "data.arrow"}]}'}  # fmt: skip
+    chosen = random.choice(list(texts))
+    for name, text in texts.items():
+        content = text.encode()
+        content = inputs.json_file_input(content, random) if name == chosen else content
+        (place / name).write_bytes(content)
+    sources.locate({"train": (str(place),)}, records="pairs")
+
+
+def _corpus_tools(path: Path) -> None:
+    """Count, mix and split the pairs of a file."""
+    out = path.with_name("corpus")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    with suppress(RegardError):
+        regard.corpus.stats(path, processes=1)
+    with suppress(RegardError):
+        regard.corpus.mix([path, path], out=out / "mixed.tsv", size=3)
+    with suppress(RegardError):
+        regard.corpus.filter(path, out=out / "kept.tsv", processes=1)
+    regard.corpus.split(path, out=out / "parts", valid=1, test=1, processes=1)
 
 
 def _stream(path: Path) -> None:
     with lines.open_stream(path) as stream:
         while stream.window(100):
             pass
+
+
+def _texts(path: Path) -> None:
+    columns = ["2"] if path.suffix == ".tsv" else []
+    list(running_text.text_chunks([path], columns=columns))
 
 
 def _by_line(path: Path, read: Callable[[str, int], Any]) -> None:
@@ -158,6 +226,28 @@ def _tables(path: Path) -> None:
         graph_files.read_tables(files[0], features=files[1], labels=files[2])
 
 
+def _store(random: Random, folder: Path) -> None:
+    """Read a store that was changed; somebody who forges one gives it the right checksums."""
+    place = folder / "store"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    with store.RowWriter(place, columns=2, width=1) as writer:
+        writer.add(bytes(range(24)), np.array([[3, 4], [0, 5], [12, 0]]))
+        writer.finish({})
+    chosen = place / random.choice((store.VALUES, store.ENDS, store.HEADER))
+    content = chosen.read_bytes()
+    if chosen.name == store.HEADER:
+        chosen.write_bytes(inputs.json_file_input(content, random))
+    else:
+        chosen.write_bytes(inputs.mutated(content, (), random)[: len(content)].ljust(len(content)))
+        header = json.loads((place / store.HEADER).read_text())
+        header["checksums"] = [fingerprint([place / name]) for name in (store.VALUES, store.ENDS)]
+        (place / store.HEADER).write_text(json.dumps(header))
+    found = store.RowStore(place)
+    found.take(np.arange(len(found)))
+    found.lengths()
+
+
 def _recipe(random: Random, folder: Path) -> None:
     text = inputs.text_input("toml", random).decode("utf-8", "replace")
     require_buildable(parse_recipe(text, origin="recipe"))
@@ -178,6 +268,9 @@ def _sentences(random: Random, folder: Path) -> None:
 
 # Runs: name, recipe and settings of a training of a few steps.
 STEPS = ["training.steps=2", "training.validate_every=1", "training.checkpoint_every=1"]
+KEPT = Path(__file__).parents[1] / "tests/upgrades/format-1"
+KEPT_RUNS = ("character-translator", "language-model", "recurrent-language-model",
+             "text-classifier", "node-classifier")  # fmt: skip
 RUNS: dict[str, tuple[str, list[str]]] = {
     "attention": ("seq2seq-attention", [
         *STEPS, "data.grammar.size=60", "data.grammar.valid_size=5", "data.grammar.test_size=5",
@@ -191,48 +284,42 @@ RUNS: dict[str, tuple[str, list[str]]] = {
 
 
 def train_runs(folder: Path) -> dict[str, Path]:
-    """Return small runs, trained for two steps."""
+    """Return small runs: three that are trained for two steps, and kept ones of other tasks."""
     for name, (recipe, settings) in RUNS.items():
         if not (folder / name / "best").is_dir():
             regard.train(recipe, out=folder / name, set=settings, progress=False)
-    return {name: folder / name for name in RUNS}
+    trained = {name: folder / name for name in RUNS}
+    return trained | {name: KEPT / name for name in KEPT_RUNS if (KEPT / name).is_dir()}
 
 
 def run_targets(runs: dict[str, Path]) -> list[FuzzTarget]:
     """Return a target for the files of each run."""
-    return [FuzzTarget(f"run-{name}", _run(run), 60) for name, run in runs.items()]
+    return [
+        FuzzTarget(f"run-{name}", _run(run), 60 if name in RUNS else 20)
+        for name, run in runs.items()
+    ]
 
 
 def _run(run: Path) -> Attempt:
-    files = sorted(file for file in run.rglob("*") if file.is_file() and file.suffix != ".html")
-
     def attempt(random: Random, folder: Path) -> None:
-        copy = folder / "run"
-        shutil.rmtree(copy, ignore_errors=True)
-        chosen = random.choice(files)
-        for file in files:
-            place = copy / file.relative_to(run)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if file != chosen:
-                place.symlink_to(file)
-        content = chosen.read_bytes()
-        is_json = chosen.suffix in (".json", ".jsonl")
-        make = inputs.json_file_input if is_json else inputs.mutated
-        changed = make(content, random) if is_json else make(content, (), random)  # type: ignore[call-arg, operator]
-        if random.random() > 0.05:  # else the file is missing
-            (copy / chosen.relative_to(run)).write_bytes(changed)
-        use_run(copy)
+        use_run(binary.changed_copy(run, folder / "run", random))
 
     return attempt
 
 
 def use_run(folder: Path) -> None:
     """Load a run and use it once."""
-    loaded = regard.load(folder)
+    loaded: Any = regard.load(folder)
     if isinstance(loaded, LoadedTranslator):
         loaded.translate(["a cat"], max_length=5)
-    else:
+    elif hasattr(loaded, "generate"):
+        loaded.generate("the ", max_tokens=2)
+    elif hasattr(loaded, "classify"):
+        loaded.classify(["a cat"])
+    elif hasattr(loaded, "forecast"):
         loaded.forecast([0.1, 0.2, 0.3, 0.4])
+    else:
+        loaded.attention()
 
 
 ROUTES = ("/translate", "/detect", "/attend", "/stream")

@@ -87,7 +87,7 @@ def main() -> None:
     given = options.parse_args()
     translator = load(given.run)
     data = translator.recipe.data
-    languages = read_pair(given.pair) if given.pair else pair_of(data, run=given.run)
+    languages = read_pair(given.pair) if given.pair else pair_of(data)
     translator.engine = choose_engine(translator, folder=given.run, report=print)
     one = data.grammar.model_copy(update={"size": 1, "valid_size": 1})  # only the test part counts
     test = read_splits(data.model_copy(update={"grammar": one})).test

@@ -1,6 +1,6 @@
 """A server under mixed load with faults: no wrong answer, flat memory, health within a second.
 
-    python bench/soak.py RUN [--minutes 30] [--pair en-de]
+    python bench/soak.py RUN [--minutes 30] [--pair en-de] [--nice -5]
 
 Over loopback, clients ask for translations, for attention and for streams, and compare every answer
 with the offline one. Meanwhile others send their bodies slowly, hang up in the middle, send damaged
@@ -19,9 +19,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +34,11 @@ from regard.serving.languages import pair_of, read_pair
 from regard.tasks.translation.data import read_splits
 from regard.tasks.translation.model import load
 from result import write_result
-from serving import memory_mb, offline, percentile, request_body, slope
+from serving import each_minute, memory_mb, offline, percentile, request_body, slope
 
 CLIENTS = {"translate": 8, "attend": 3, "stream": 2, "slow": 4, "hang_up": 3, "damaged": 3}
 HEALTH_SECONDS = 0.1
+SAVE_MINUTES = 4.0
 KINDS = {"json": "application/json", "form": "application/x-www-form-urlencoded",
          "multipart": "multipart/form-data; boundary=x"}  # fmt: skip
 
@@ -56,12 +58,12 @@ class Seen:
 class SoakedServer:
     """A server process, begun anew when it was ended."""
 
-    def __init__(self, run: Path, pair: str):
+    def __init__(self, run: Path, pair: str, *, first: Sequence[str] = ()):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
         program = "from regard.cli.app import main; main()"
-        self._command = [sys.executable, "-c", program, "serve", str(run), "--pair", pair,
+        self._command = [*first, sys.executable, "-c", program, "serve", str(run), "--pair", pair,
                          "--port", str(self.port)]  # fmt: skip
         self.ready = False
         self.restarts = 0
@@ -219,16 +221,23 @@ def _head(path: str, length: int, kind: str, method: str) -> bytes:
 class HealthProbe:
     """A process of its own that asks for the health, so that it does not measure the clients."""
 
-    def __init__(self, server: SoakedServer):
+    def __init__(self, server: SoakedServer, *, first: Sequence[str] = ()):
         self._server = server
-        command = [sys.executable, __file__, "--health", str(server.port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = [*first, sys.executable, __file__, "--health", str(server.port)]
+        # Appended to, so that reading what is there does not move the place of the next line.
+        self._said = tempfile.TemporaryFile("a+")  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(command, stdout=self._said)
 
-    def end(self) -> list[float]:
-        """Return the seconds of all answers, those during restarts left out."""
+    def end(self) -> None:
+        """End the process."""
         self._process.terminate()
-        output, _ = self._process.communicate()
-        asked = [tuple(map(float, line.split())) for line in output.splitlines() if " " in line]
+        self._process.wait()
+
+    def seconds(self) -> list[float]:
+        """Return the seconds of all answers so far, those during restarts left out."""
+        self._said.seek(0)
+        lines = [line.split() for line in self._said.read().split("\n")[:-1]]  # whole lines
+        asked = [(float(line[0]), float(line[1])) for line in lines]
         outages = self._server.outages
         return [
             seconds
@@ -251,8 +260,10 @@ def ask_for_health(port: int) -> None:
         time.sleep(HEALTH_SECONDS)
 
 
-async def soak(server: SoakedServer, clients: Soak, minutes: float) -> None:
-    """Let all clients work for some minutes."""
+async def soak(
+    server: SoakedServer, clients: Soak, minutes: float, save: Callable[[float], None]
+) -> None:
+    """Let all clients work for some minutes; save what they found now and then, and at the end."""
     start = time.monotonic()
     end = start + 60 * minutes
 
@@ -271,12 +282,18 @@ async def soak(server: SoakedServer, clients: Soak, minutes: float) -> None:
             await asyncio.sleep(60 * minutes / 10)
             await server.restart(how)
 
+    async def save_often() -> None:
+        while time.monotonic() < end:
+            await asyncio.sleep(min(60 * SAVE_MINUTES, max(0.0, end - time.monotonic())))
+            save((time.monotonic() - start) / 60)
+
     def client(name: str, number: int) -> Awaitable[None]:
         random = Random(f"{name} {number}")
         return clients.repeat(name, lambda: getattr(clients, name)(random), end)
 
     await asyncio.gather(
         end_twice(),
+        save_often(),
         clients.repeat("memory", lambda: every(min(2.0, minutes), sample), end),
         *(client(name, n) for name, count in CLIENTS.items() for n in range(count)),
     )
@@ -289,51 +306,72 @@ def main() -> None:
     options.add_argument("--health", type=int, help=argparse.SUPPRESS)
     options.add_argument("--pair", help="languages, where the run does not tell them")
     options.add_argument("--minutes", type=float, default=30.0)
+    options.add_argument(
+        "--nice",
+        type=int,
+        default=0,
+        help="of the server and its probe: on a "
+        "machine with other work, which would slow down all alike",
+    )
     options.add_argument("--sentences", type=int, default=200, help="different sentences asked for")
     given = options.parse_args()
     if given.health is not None:
         ask_for_health(given.health)
     translator = load(given.run)
     data = translator.recipe.data
-    pair = given.pair or str(pair_of(data, run=given.run))
+    pair = given.pair or str(pair_of(data))
     translator.engine = choose_engine(translator, folder=given.run)
     one = data.grammar.model_copy(update={"size": 1, "valid_size": 1})
     test = read_splits(data.model_copy(update={"grammar": one})).test
     expected = offline(translator, [pair.source for pair in test], given.sentences)
-    server = SoakedServer(given.run, pair)
+    first = ["nice", "-n", str(given.nice)] if given.nice else []
+    server = SoakedServer(given.run, pair, first=first)
     clients = Soak(server, pair, expected)
     asyncio.run(server.wait())
-    probe = HealthProbe(server)
+    probe = HealthProbe(server, first=first)
+    facts = {
+        "engine": translator.engine.name,
+        "title": translator.recipe.title,
+        "clients": CLIENTS,
+        "nice": given.nice,
+    }
+
+    def save(minutes: float) -> None:
+        save_result(clients.seen, probe.seconds(), minutes, restarts=server.restarts, facts=facts)
+
     try:
-        asyncio.run(soak(server, clients, given.minutes))
+        asyncio.run(soak(server, clients, given.minutes, save))
     finally:
-        health = probe.end()
+        probe.end()
         server.end()
-    seen = clients.seen
-    settled = [one for one in seen.memory if one[0] > given.minutes / 4]
+
+
+def save_result(
+    seen: Seen, health: list[float], minutes: float, *, restarts: int, facts: Mapping[str, object]
+) -> None:
+    """Write the result file."""
+    settled = [one for one in seen.memory if one[0] > minutes / 4]
     figures = {
-        "minutes": given.minutes,
+        "minutes": round(minutes, 1),
         "answers": sum(seen.answers[kind] for kind in ("translate", "attend", "stream")),
         "wrong": seen.wrong,
         "lost": sum(seen.lost.values()),
         "server_errors": seen.server_errors,
-        "restarts": server.restarts,
-        "memory_slope_mb_per_min": round(slope(settled, after=0.2), 3),
+        "restarts": restarts,
+        "memory_slope_mb_per_min": round(slope(settled, after=0.0), 3),
         "memory_mb": round(settled[-1][1], 1) if settled else 0.0,
         "health_asked": len(health),
         "health_p99_ms": round(percentile(health, 99), 1),
         "health_p100_ms": round(1_000 * max(health, default=0.0), 1),
     }
-    path = write_result(
+    found = {"requests": dict(seen.answers), "lost": dict(seen.lost)}
+    write_result(
         "soak",
         figures,
-        command=f"python bench/soak.py RUN --minutes {given.minutes:g}",
+        command=f"python bench/soak.py RUN --minutes {minutes:.0f}",
         packages=("fastapi", "starlette", "uvicorn", "python-multipart", "ctranslate2"),
-        details={"engine": translator.engine.name, "title": translator.recipe.title,
-                 "clients": CLIENTS, "requests": dict(seen.answers),
-                 "lost": dict(seen.lost)},
-    )  # fmt: skip
-    print(path.read_text(encoding="utf-8"))
+        details={**facts, **found, "memory_each_minute": each_minute(seen.memory)},
+    )
 
 
 if __name__ == "__main__":

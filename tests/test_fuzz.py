@@ -37,6 +37,24 @@ def test_runs_answer_whatever_their_files_hold(toy_run: Path, tmp_path: Path) ->
         targets.try_input(target, number, seed=0, folder=tmp_path)
 
 
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> dict[str, targets.FuzzTarget]:
+    """The targets for models and tokenizers of other programs."""
+    pytest.importorskip("tokenizers")
+    from fuzz_foreign import foreign_targets
+
+    folder = tmp_path_factory.mktemp("foreign")
+    return {target.name: target for target in foreign_targets(folder)}
+
+
+def test_imports_answer_whatever_they_are_given(
+    foreign: dict[str, targets.FuzzTarget], tmp_path: Path
+) -> None:
+    for target in foreign.values():
+        for number in range(INPUTS // 4):
+            targets.try_input(target, number, seed=0, folder=tmp_path)
+
+
 def test_the_server_answers_whatever_it_is_sent(toy_run: Path, tmp_path: Path) -> None:
     with targets.http_targets(toy_run) as found:
         for target in found:

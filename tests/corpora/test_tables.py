@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,12 @@ WAYS: dict[str, tuple[str, str, Sequence[str], str | None]] = {
     "header": ("a.tsv", "target\tsource\nein Hund\ta dog\neine Katze\ta cat\n", (), None),
     "header and numbers": ("a.tsv", "target\tsource\nein Hund\ta dog\neine Katze\ta cat\n",
                            ("2", "1"), None),
+    "header of languages": ("a.tsv", "id\tEnglish\tGerman\n1\ta dog\tein Hund\n"
+                            "2\ta cat\teine Katze\n", (), None),
+    "codes and numbers": ("a.tsv", "fr\tde\ten\n\tein Hund\ta dog\n\teine Katze\ta cat\n",
+                          ("3", "2"), None),
+    "names by pair": ("a.tsv", "German\tEnglish\nein Hund\ta dog\neine Katze\ta cat\n", (),
+                      "en-de"),
     "csv": ("a.csv", 'source,target\n"a\n dog",ein Hund\n"a cat","eine Katze"\n', (), None),
     "semicolons": ("a.csv", "a dog;ein Hund\na cat;eine Katze\n", (), None),
     "json": ("a.jsonl", '{"source": "a dog", "target": "ein Hund"}\n'
@@ -35,6 +42,8 @@ WAYS: dict[str, tuple[str, str, Sequence[str], str | None]] = {
                      '{"id": 2, "t": {"x": "a cat", "y": "eine Katze"}}\n', ("t.x", "t.y"), None),
     "json of languages": ("a.jsonl", '{"en": "a dog", "de": "ein Hund"}\n'
                           '{"en": "a cat", "de": "eine Katze"}\n', (), None),
+    "json of languages and more": ("a.jsonl", '{"id": 1, "en": "a dog", "de": "ein Hund"}\n'
+                                   '{"id": 2, "en": "a cat", "de": "eine Katze"}\n', (), None),
     "json by pair": ("a.jsonl", '{"translation": {"de": "ein Hund", "fr": "", "en": "a dog"}}\n'
                      '{"translation": {"de": "eine Katze", "fr": "", "en": "a cat"}}\n', (),
                      "en-de"),
@@ -125,6 +134,12 @@ def test_bad_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     assert left_out.counts == {"empty": 2}
 
 
+def test_two_words_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("no\tno\nit\tlo\n", encoding="utf-8")
+    assert read_pairs([path]) == [SentencePair("no", "no"), SentencePair("it", "lo")]
+
+
 def test_several_files(tmp_path: Path) -> None:
     files = {"a.en": "a", "a.de": "A", "b.en": "b", "b.de": "B", "c.tsv": "c\tC"}
     files["d.jsonl"] = '{"source": "d", "target": "D"}'
@@ -168,3 +183,38 @@ def test_labels_and_texts_by_column(tmp_path: Path) -> None:
     assert "".join(text_chunks([path], columns=("Text",))) == "fine\npoor\n"
     with pytest.raises(DataError, match="a TMX file has no labels"):
         read_labelled(tmp_path / "a.tmx")
+
+
+def damaged_tables(folder: Path) -> dict[str, Path]:
+    """Files whose columns hold what no text or time is; writers do not check it."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    raw = pyarrow.array([b"\xff\xfe"])
+    late = pyarrow.array([2**62], pyarrow.int64())
+    columns = {
+        "no-utf-8": pyarrow.Array.from_buffers(pyarrow.string(), 1, raw.buffers()),
+        "ends-outside": pyarrow.array(["x" * 777]),
+        "time": late.cast(pyarrow.timestamp("us")),
+        "zone": late.cast(pyarrow.timestamp("us", "Nowhere/Land")),
+        "duration": late.cast(pyarrow.duration("s")),
+    }
+    found = {}
+    for name, column in columns.items():
+        table = pyarrow.table({"source": column, "target": ["b"]})
+        found[f"{name}.arrow"] = folder / f"{name}.arrow"
+        with pyarrow.ipc.new_file(str(found[f"{name}.arrow"]), table.schema) as file:
+            file.write_table(table)
+        if name in ("no-utf-8", "time"):
+            found[f"{name}.parquet"] = folder / f"{name}.parquet"
+            parquet.write_table(table, found[f"{name}.parquet"])
+    path = found["ends-outside.arrow"]
+    ends, wrong = struct.pack("<ii", 0, 777), struct.pack("<ii", 0, 2**30)
+    path.write_bytes(path.read_bytes().replace(ends, wrong))
+    return found
+
+
+def test_damaged_columns_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    for path in damaged_tables(tmp_path).values():
+        with pytest.raises(DataError, match=r"is not a file in the (Arrow|Parquet) format, or it"):
+            read_pairs([path])

@@ -430,6 +430,14 @@ def test_archives_that_are_none() -> None:
         FileOptions(source=Path("a.docx")).check()
 
 
+@pytest.mark.parametrize("marks", ["\ufdd39\ufdd4", "\ufdd31\ufdd4" * 3, "\ufdd5" + "9" * 5_000])
+def test_characters_that_stand_for_marks_may_be_in_the_file(marks: str) -> None:
+    runs = f"<r><t>a {marks} dog</t></r><r><rPr><b/></rPr><t> runs {marks}</t></r>"
+    page = f"<document><p>{runs}</p></document>"
+    found = through("docx", archive(**{"word/document.xml": page}), same)
+    assert b"dog" in entries(found)["word/document.xml"]
+
+
 def test_archives_that_would_fill_the_memory() -> None:
     bomb = archive(**{"content.xml": b"<a>" + b" " * (130 << 20) + b"</a>"})
     assert len(bomb) < 200_000

@@ -12,6 +12,7 @@ from tests.text.mixed_scripts import mixed_lines
 from regard.base.errors import RunError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
+from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.imported import CodesSplitter, ImportedTokenizer, Numbering
 from regard.text.splitters import LibrarySplitter, SentencePieceSplitter
 from regard.text.tokenizers import (
@@ -289,3 +290,12 @@ def test_unknown_words_are_found_by_either_numbering(identity: bool) -> None:
     text = "the ⚙⚙ cat"
     assert unknown_parts(ours, text, ours.encode(text)) == ("⚙⚙",)
     assert unknown_parts(ours, "the cat", ours.encode("the cat")) == ()
+
+
+def test_a_panic_of_the_library_is_an_error() -> None:
+    """What its Rust code raises is no Exception, so nothing else would catch it."""
+    pytest.importorskip("tokenizers")
+    table = json.loads(ByteBpeTokenizer.train(["the cat"], size=260).description())
+    splitter = LibrarySplitter(json.dumps(table | {"normalizer": [""]}).encode())
+    with pytest.raises(RunError, match=r"tokenizer\.json contradicts itself: index out"):
+        splitter.encode("the cat 猫")

@@ -58,6 +58,9 @@ def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"nfc"', '"nfx"'))
     with pytest.raises(RunError, match="unknown normalisation 'nfx'; expected one of: nfc, none"):
         load_tokenizer(tmp_path, "source")
+    path.write_text(path.read_text().replace('"nfx"', '{"a": 1}'))
+    with pytest.raises(RunError, match="unknown normalisation"):
+        load_tokenizer(tmp_path, "source")
 
 
 @pytest.mark.parametrize("kind", ["character", "word"])

@@ -3,9 +3,11 @@
 import errno
 import hashlib
 import json
+import math
 import os
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -164,6 +166,27 @@ def read_json(path: Path, *, owner: str) -> Any:
         raise RunError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
         raise RunError(f"{path} is cut short or is not a {owner}'s JSON file") from None
+
+
+def npz_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Return an array of an npz file; one of objects, or smaller than it says, is an error.
+
+    Damaged members raise whatever zipfile, its unpackers and numpy meet.
+    """
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, kind = header(file)
+        if kind.hasobject:
+            raise ValueError("Object arrays cannot be loaded")
+        if math.prod(shape) * kind.itemsize > member.file_size or min(shape, default=0) < 0:
+            raise EOFError("the array is smaller than its shape")
+    with archive.open(member) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def require_free(path: Path, *, force: bool = False) -> None:

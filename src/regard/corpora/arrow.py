@@ -1,14 +1,16 @@
 """Parquet and Arrow files, and the folders that Hugging Face `datasets` saves, through pyarrow."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from regard.base.budgets import STREAMED, Meter, parse_json
 from regard.base.errors import DataError, SettingsError
 
-ROWS = 4_096  # read at once
+ROWS = 4_096  # of an Arrow file at once
+# Of a Parquet file at once: a dictionary of one long text may stand for every row.
+PACKED_ROWS = 64
 
 
 def dataset_splits(folder: Path) -> dict[str, list[Path]]:
@@ -49,8 +51,8 @@ def _is_name(value: Any) -> bool:
 
 def _description(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         raise _damaged(path) from None
     if not isinstance(found, dict):
         raise _damaged(path)
@@ -74,7 +76,10 @@ def read_records(
     """
     number = 0
     with _reading(path, kind):
+        meter = Meter(path, STREAMED, packed=path.stat().st_size)
         for batch in _batches(path, kind, frozenset(wanted)):
+            meter.take(bytes=batch.nbytes)
+            batch.validate(full=True)  # else a damaged file could read memory that is not its own
             for row in batch.to_pylist():
                 number += 1
                 yield number, row
@@ -86,8 +91,9 @@ def _batches(path: Path, kind: str, wanted: frozenset[str]) -> Iterator[Any]:
 
     if kind == "parquet":
         with parquet.ParquetFile(path) as file:
+            _require_small(file.metadata, path)
             names = [name for name in file.schema_arrow.names if name in wanted]
-            yield from file.iter_batches(ROWS, columns=names or None)
+            yield from file.iter_batches(PACKED_ROWS, columns=names or None, use_threads=False)
         return
     with pyarrow.memory_map(str(path)) as file:
         try:  # as `datasets` writes it
@@ -98,6 +104,16 @@ def _batches(path: Path, kind: str, wanted: frozenset[str]) -> Iterator[Any]:
         for batch in stream:
             names = [name for name in batch.schema.names if name in wanted]
             yield from _sliced(batch.select(names) if names else batch)
+
+
+def _require_small(metadata: Any, path: Path) -> None:
+    """Refuse a Parquet file that says that it unpacks to far more than it has.
+
+    The descriptions of single columns are not looked at: a damaged one ends the process.
+    """
+    meter = Meter(path, STREAMED, packed=path.stat().st_size)
+    for group in range(metadata.num_row_groups):
+        meter.take(items=1, bytes=max(0, metadata.row_group(group).total_byte_size))
 
 
 def _sliced(batch: Any) -> Iterator[Any]:
@@ -120,7 +136,9 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
-    except (pyarrow.ArrowException, OSError) as error:
+    except DataError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         raise DataError(
             f"this is not a file in the {name} format, or it is damaged",
             path=path,

@@ -1,7 +1,6 @@
 """Readers of graphs: Planetoid-style npz, an edge list with two tables, and GraphML."""
 
 import io
-import math
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from regard.base.budgets import SHOWN, Meter, open_input, require_small_archive
 from regard.base.errors import DataError, SettingsError
-from regard.base.files import whole_file
+from regard.base.files import npz_array, whole_file
 from regard.corpora.formats.xml_events import parse_safely, safe_parser
 from regard.corpora.graph import FeatureMatrix, Graph, GraphSplit, checked, class_numbers
 from regard.corpora.lines import csv_rows, read_lines, read_whole
@@ -202,7 +201,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         with open_input(path) as opened, zipfile.ZipFile(opened) as archive:
             require_small_archive(archive, path=path)
             members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
-            return {one.filename.removesuffix(".npy"): _array(archive, one) for one in members}
+            return {one.filename.removesuffix(".npy"): npz_array(archive, one) for one in members}
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
     except DataError:
@@ -217,24 +216,6 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         raise _not_npz(path) from error
     except Exception as error:  # zipfile, its unpackers and numpy raise whatever they meet
         raise _not_npz(path) from error
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """Return an array of the archive; one that is smaller than it says is an error."""
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        header = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, _, kind = header(file)
-        if kind.hasobject:
-            raise ValueError("Object arrays cannot be loaded")
-        if math.prod(shape) * kind.itemsize > member.file_size or min(shape, default=0) < 0:
-            raise EOFError("the array is smaller than its shape")
-    with archive.open(member) as file:
-        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _texts(

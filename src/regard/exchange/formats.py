@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.base.errors import RunError
+from regard.base.errors import RegardError, RunError
 from regard.base.protocols import Tokenizer
 from regard.exchange.layout import WeightLayout
 from regard.exchange.sources import weight_map
@@ -107,7 +107,24 @@ def read_foreign(
 ) -> ForeignModel:
     """Return the model in a folder or file, whatever program it is from."""
     file, kind = find_weights(path, weights=weights)
-    return kind.read(ForeignFiles(weights=file, languages=languages))
+    return read_as(kind, ForeignFiles(weights=file, languages=languages))
+
+
+def read_as(kind: Format, files: ForeignFiles) -> ForeignModel:
+    """Return the model that a format finds in these files; whatever is wrong with them is said.
+
+    A foreign configuration may hold anything: what no reader expects is a RunError too.
+    """
+    try:
+        return kind.read(files)
+    except (RegardError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        said = str(error).strip().splitlines() or [""]
+        raise RunError(
+            f"{files.weights} or a file beside it is damaged, or no model of {kind.title} "
+            f"({type(error).__name__}: {said[0][:200]})."
+        ) from error
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -5,12 +5,13 @@ The students of the Bergamot and Firefox translations are such files.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from regard.base.budgets import parse_json
 from regard.base.errors import RunError, SettingsError
 from regard.exchange.binary import CONFIG_ENTRY, is_marian, read_marian
 from regard.exchange.formats import ForeignFiles, ForeignModel, Format
@@ -354,7 +355,8 @@ def _yaml_value(text: str) -> Any:
     if text.startswith("'") and text.endswith("'"):
         return text[1:-1]
     if text in ("true", "false", "[]") or text.startswith('"') or re.match(r"-?\d+\.?\d*$", text):
-        return json.loads(text)
+        with suppress(ValueError):  # what is no number or text of JSON stays as it is
+            return parse_json(text)
     return text
 
 

@@ -5,6 +5,7 @@ Each reader trusts no size that a file states before it has compared it with the
 
 from __future__ import annotations
 
+import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from regard.base.budgets import parse_json, require_small_archive
+from regard.base.budgets import parse_json, require_small_archive, shown
 from regard.base.errors import RegardError, RunError
+from regard.base.files import npz_array
 from regard.base.shapes import Tensor
 
 MOST_CONFIG_BYTES = 64 << 20
+MOST_NUMBER = 1 << 24  # of layers, rows or positions
 
 Tensors = dict[str, Tensor]
 
@@ -41,7 +44,9 @@ def read_safetensors(path: Path) -> Tensors:
     _require_file(path)
     try:
         return load_file(path)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise RunError(f"{path} is damaged (was it cut short?): {error}.") from None
 
 
@@ -73,31 +78,34 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_npz(path: Path) -> Tensors:
     """Return the arrays of numbers in an npz file."""
-    _require_file(path)
     tensors = {}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            require_small_archive(file.zip, path=path)
-            for name in file.files:
-                array = file[name]
-                if array.dtype.kind in "fiub":
-                    tensors[name] = torch.from_numpy(array)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, TypeError) as error:
-        raise RunError(f"{path} is damaged, or is not an npz file of numbers: {error}.") from None
+    for name, array in _arrays(path).items():
+        if array.dtype.kind in "fiub":
+            tensors[name] = torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
     return tensors
+
+
+def _arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz file, or those with these names; none is larger than its file."""
+    _require_file(path)
+    try:
+        with zipfile.ZipFile(path) as file:
+            require_small_archive(file, path=path)
+            members = {one.filename.removesuffix(".npy"): one for one in file.infolist()}
+            return {name: npz_array(file, members[name]) for name in names or members}
+    except RegardError:
+        raise
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # zipfile, its unpackers and numpy raise whatever they meet
+        raise RunError(f"{path} is damaged, or is not an npz file of numbers: {error}.") from None
 
 
 def npz_text(path: Path, name: str) -> str:
     """Return the text that an npz file holds as an array of bytes; none if it has no such array."""
     if name not in npz_names(path):
         return ""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            require_small_archive(file.zip, path=path)
-            found = file[name].tobytes()
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise RunError(f"{path} is damaged: {error}.") from None
-    return bytes(found).rstrip(b"\0").decode("utf-8", errors="replace")
+    return _arrays(path, name)[name].tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
 
 
 def npz_names(path: Path) -> list[str]:
@@ -105,7 +113,7 @@ def npz_names(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as file:
             return [name.removesuffix(".npy") for name in file.namelist()]
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error):
         return []
 
 
@@ -135,7 +143,7 @@ def read_torch(path: Path) -> Tensors:
     if len(tensors) != len(found) or not tensors:
         raise RunError(f"{path} is not a table of tensors by name.")
     for name, tensor in tensors.items():
-        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
             raise RunError(f"{path}: tensor {name!r} is not a plain table of numbers.")
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise RunError(f"{path}: tensor {name!r} claims more numbers than the file holds.")
@@ -175,8 +183,10 @@ class Options:
         """Return an option that must be a positive whole number."""
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.problems.append(f"{name} is {value!r} instead of a positive number")
+            self.problems.append(f"{name} is {shown(value)} instead of a positive number")
             return 1
+        if value > MOST_NUMBER:
+            raise RunError(f"{self.origin}: {name} is {shown(value)}, more than {MOST_NUMBER:,}.")
         return value
 
     def one_of_ids(self, name: str, number: Any, *, rows: int) -> int | None:
@@ -219,5 +229,9 @@ class Options:
 
 
 def _require_file(path: Path) -> None:
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        there = False
+    if not there:
         raise RunError(f"{path} is missing.")

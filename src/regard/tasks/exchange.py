@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.base.errors import RunError, SettingsError
 from regard.base.files import whole_folder
-from regard.exchange.formats import ForeignFiles, ForeignModel, find_weights
+from regard.exchange.formats import ForeignFiles, ForeignModel, find_weights, read_as
 from regard.runs.run import Run
 from regard.settings.recipe import Recipe, validate
 from regard.tasks import task_of
@@ -24,6 +24,8 @@ class ImportedRun:
     format: str
     parameters: int
     notes: tuple[str, ...]
+    reads_both_ways: bool = False
+    """Whether it is a language model that guesses hidden tokens, and cannot continue a text."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -56,7 +58,7 @@ def import_model(
     folder = Path(out)
     Run.require_free(folder)
     file, kind = find_weights(Path(path), weights=None if weights is None else Path(weights))
-    found = kind.read(ForeignFiles(weights=file, languages=languages))
+    found = read_as(kind, ForeignFiles(weights=file, languages=languages))
     store = task_of(found.task).store
     if store is None:
         raise RunError(f"A model for the task {found.task!r} cannot be stored as a run.")
@@ -73,6 +75,7 @@ def import_model(
         format=kind.name,
         parameters=sum(parameter.numel() for parameter in found.model.parameters()),
         notes=(*found.notes, *(more or ())),
+        reads_both_ways=bool(getattr(found.model, "reads_both_ways", False)),
     )
 
 

@@ -109,7 +109,8 @@ def learn_word_table(
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]], *, rounds: int = 4
 ) -> WordTable:
     """Return the table of the frequent words of tokenised sentence pairs."""
-    sources, targets = (_numbered(side) for side in zip(*pairs, strict=True))
+    sources = _numbered([source for source, _ in pairs])
+    targets = _numbered([target for _, target in pairs])
     ids = [
         ([sources.get(word, RARE) for word in one], [targets.get(word, RARE) for word in two])
         for one, two in pairs
@@ -118,7 +119,7 @@ def learn_word_table(
     table = learn_lexical_table(ids, **sizes, rounds=rounds)
     owners = np.repeat(np.arange(sizes["source_size"]), np.diff(table.begins))
     counts = np.bincount(
-        np.concatenate([np.asarray(two, np.int64) for _, two in ids]),
+        np.concatenate([np.empty(0, np.int64), *(np.asarray(two, np.int64) for _, two in ids)]),
         minlength=sizes["target_size"],
     )
     share = counts / max(1, counts.sum())

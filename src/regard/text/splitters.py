@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -194,8 +195,11 @@ class LibrarySplitter(Splitter):
         self._description = description
         tokenizers = _library()
         try:
-            self.library = tokenizers.Tokenizer.from_str(description.decode("utf-8"))
-            self._decoder = str(json.loads(self.library.to_str()).get("decoder"))
+            with _telling_panics():
+                self.library = tokenizers.Tokenizer.from_str(description.decode("utf-8"))
+                self._decoder = str(json.loads(self.library.to_str()).get("decoder"))
+        except RunError:
+            raise
         except Exception as error:  # the library raises plain exceptions
             raise ValueError(f"not a tokenizer.json: {error}") from None
         self.library.no_truncation()
@@ -232,7 +236,8 @@ class LibrarySplitter(Splitter):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""
-        ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
+        with _telling_panics():
+            ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
         return ids
 
     def marks(self) -> tuple[list[int], list[int]]:
@@ -251,7 +256,8 @@ class LibrarySplitter(Splitter):
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids."""
-        text: str = self.library.decode(list(ids), skip_special_tokens=False)
+        with _telling_panics():
+            text: str = self.library.decode(list(ids), skip_special_tokens=False)
         return text
 
     def token(self, number: int) -> str:
@@ -307,6 +313,17 @@ def ids_of_json(content: bytes) -> dict[str, int]:
 
 
 AnySplitter = TypeVar("AnySplitter", bound=Splitter)
+
+
+@contextmanager
+def _telling_panics() -> Iterator[None]:
+    """Turn a panic of the library, which no `except Exception` catches, into a RunError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RunError(f"This tokenizer.json contradicts itself: {error}.") from None
 
 
 def _library() -> Any:

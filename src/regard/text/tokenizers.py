@@ -110,7 +110,7 @@ def load_tokenizer(folder: Path, name: str) -> AnyTokenizer:
             f"{path} holds a tokenizer of unknown kind {kind!r}; expected one of: {known}"
         )
     form = record.get(NORMALISE, "none")
-    if form not in NORMALISATIONS:
+    if not isinstance(form, str) or form not in NORMALISATIONS:
         raise RunError(
             f"{path} asks for the unknown normalisation {form!r}; expected one of: "
             f"{', '.join(NORMALISATIONS)}"

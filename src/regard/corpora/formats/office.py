@@ -22,10 +22,10 @@ ODT_TEXTS = ("content.xml", "styles.xml")
 CONTAINERS = frozenset(["hyperlink", "ins", "smartTag", "fldSimple"])
 TagKind = Literal["open", "close", "alone"]
 # Noncharacters around the number of a mark, until runs are made of a translation.
-MARK = re.compile("\ufdd3([0-9]+)\ufdd4")
+MARK = re.compile("\ufdd3([0-9]{1,6})\ufdd4")
 # Tabs and line breaks, which are a space to the model.
 GAPS = frozenset(["tab", "br", "cr", "ptab"])
-GAP = re.compile(" ?\ufdd5([0-9]+)\ufdd4 ?")
+GAP = re.compile(" ?\ufdd5([0-9]{1,6})\ufdd4 ?")
 ODT_GAPS = frozenset(["text:tab", "text:line-break"])
 
 
@@ -192,10 +192,12 @@ class _Runs:
             if number % 2 == 0:
                 out.append(self._run(piece, forms[-1]) if piece else "")
                 continue
+            if int(piece) >= len(self.marks):  # the file itself has such characters
+                continue
             mark = self.marks[int(piece)]
             if mark.kind == "format":
                 forms.append(mark.raw)
-            elif mark.kind == "end":
+            elif mark.kind == "end" and len(forms) > 1:
                 forms.pop()
             out.append(mark.raw if mark.kind in ("markup", "gap") else "")
         return "".join(out)

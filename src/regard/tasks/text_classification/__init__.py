@@ -9,6 +9,7 @@ TASK = Task(
     load=LazyFunction("regard.tasks.text_classification.model:load"),
     build=LazyFunction("regard.tasks.text_classification.model:build"),
     report=LazyFunction("regard.tasks.text_classification.report:write_report"),
+    fine_tune=LazyFunction("regard.tasks.text_classification.training:fine_tune"),
     views={
         "map": LazyFunction("regard.tasks.text_classification.views:map_view"),
         "heads": LazyFunction("regard.tasks.text_classification.views:heads_view"),
