@@ -132,23 +132,13 @@ def main() -> None:
         notes["speeds were measured at"] = {"commit": commit(), "command": command}
         print(f"wrote {write_result('house', figures, command=command, details=notes)}")
     elif given.write:
-        figures, notes = kept(figures, notes)
-        command = "python bench/house.py --write"
-        print(f"wrote {write_result('house', figures, command=command, details=notes)}")
-
-
-def kept(
-    figures: dict[str, float], notes: dict[str, object]
-) -> tuple[dict[str, float], dict[str, object]]:
-    """Return new walks and sizes together with the speeds on record and where they are from."""
-    record = read_result("house")
-    details = record.get("details", {})
-    measured = {"commit": record.get("commit"), "command": record.get("command")}
-    return {**record.get("figures", {}), **figures}, {
-        "speeds were measured at": measured,
-        **details,
-        **notes,
-    }
+        record = read_result("house")
+        details = {**record.get("details", {}), **notes}
+        speeds_from = {"commit": record.get("commit"), "command": record.get("command")}
+        measured = details.setdefault("speeds were measured at", speeds_from)
+        command = f"python bench/house.py --write (walks, sizes); {measured['command']} (speeds)"
+        figures = {**record.get("figures", {}), **figures}
+        print(f"wrote {write_result('house', figures, command=command, details=details)}")
 
 
 def commit_of(version: Version) -> str:

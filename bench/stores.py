@@ -22,19 +22,24 @@ Each part adds its figures to results/stores.json; parts that were measured befo
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import itertools
 import json
 import multiprocessing
 import os
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from result import read_result, write_result
 
 HERE = Path(__file__).resolve()
 SIZES = {"one": (1_000_000, 4), "ten": (10_000_000, 16)}
@@ -42,7 +47,6 @@ VOCABULARY, BLOCK = 60_000, 50_000
 UPDATES = 40  # after the first one, during which memory is measured
 KILLS = 20
 PROCESSES = 2
-MEGABYTE = 1 << 20
 
 
 def write_corpus(folder: Path, name: str) -> list[Path]:
@@ -180,5 +184,194 @@ def run_child(package: Path, options: dict[str, Any], *, cache: Path) -> dict[st
     return found
 
 
-if __name__ == "__main__" and sys.argv[1:2] == ["--child"]:
-    child(json.loads(sys.argv[2]))
+def first_update(before: Path, folder: Path) -> dict[str, float]:
+    """Compare the time to the first update on a million pairs with that of the code before."""
+    shards = write_corpus(folder, "one")
+    whole = folder / "one.tsv.gz"  # the code before took no shards
+    if not whole.exists():
+        whole.write_bytes(b"".join(shard.read_bytes() for shard in shards))
+    seconds = []
+    for number, package in enumerate((before, HERE.parents[1])):
+        out, cache = folder / f"first-{number}", folder / "first-cache"
+        for path in (out, cache):
+            shutil.rmtree(path, ignore_errors=True)
+        options = {"files": [str(whole)], "out": str(out), "updates": 1}
+        seconds.append(run_child(package, options, cache=cache)["first_update"])
+    return {
+        "first_update_before_seconds": round(seconds[0], 1),
+        "first_update_seconds": round(seconds[1], 1),
+        "first_update_ratio": round(seconds[1] / seconds[0], 3),
+    }
+
+
+def memory(folder: Path) -> dict[str, float]:
+    """Measure memory and resuming on one and on ten million pairs."""
+    found = {}
+    for name in SIZES:
+        out = folder / f"memory-{name}"
+        shutil.rmtree(out, ignore_errors=True)
+        files = [str(path) for path in write_corpus(folder, name)]
+        options = {"files": files, "out": str(out), "updates": UPDATES, "checkpoint_every": 20}
+        found[name] = run_child(HERE.parents[1], options, cache=folder / "cache")
+    options = {"out": str(folder / "memory-ten"), "updates": 1, "resume": True, "files": []}
+    resumed = run_child(HERE.parents[1], options, cache=folder / "cache")
+    return {
+        "training_mb_one_million": round(found["one"]["training_mb"], 1),
+        "training_mb_ten_million": round(found["ten"]["training_mb"], 1),
+        "memory_growth_mb": round(found["ten"]["training_mb"] - found["one"]["training_mb"], 1),
+        "tokenizer_peak_mb": round(found["ten"]["peak_before_mb"], 1),
+        "resume_seconds": round(resumed["first_update"], 1),
+    }
+
+
+def tokenise(folder: Path) -> dict[str, float]:
+    """Compare our phase with SentencePiece alone, each on all processes."""
+    import sentencepiece
+
+    from regard.batching.tokenising import write_examples
+    from regard.runs.run import Run
+    from regard.tasks.translation.data import read_splits
+    from regard.tasks.translation.settings import DataSettings
+
+    os.environ["REGARD_CACHE"] = str(folder / "cache")
+    files = tuple(str(path) for path in write_corpus(folder, "one"))
+    pairs = read_splits(DataSettings(train=files)).train  # type: ignore[call-arg]
+    run = Run.open(folder / "memory-one")
+    texts = [text for pair in pairs[:200_000] for text in (pair.source, pair.target)]
+    processor = sentencepiece.SentencePieceProcessor(str(run.folder / "source.model"))
+    began = time.perf_counter()
+    workers = [
+        multiprocessing.get_context("fork").Process(
+            target=lambda part=part: [processor.encode(text) for text in part]
+        )
+        for part in (texts[number::PROCESSES] for number in range(PROCESSES))
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    alone = len(texts) / 2 / (time.perf_counter() - began)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        began = time.perf_counter()
+        write_examples(
+            Path(temporary) / "train",
+            pairs,  # type: ignore[arg-type]
+            run.tokenizers(),
+            made_of={"sizes": [one.size for one in run.tokenizers()]},
+            watch=lambda rows, share: None,
+            processes=PROCESSES,
+        )
+        ours = len(pairs) / (time.perf_counter() - began)
+    return {
+        "tokenise_pairs_per_second": round(ours),
+        "sentencepiece_pairs_per_second": round(alone),
+        "tokenise_ratio_vs_sentencepiece": round(ours / alone, 3),
+    }
+
+
+SMALL = {
+    "training.steps": 60,
+    "training.validate_every": 60,
+    "training.checkpoint_every": 7,
+    "training.processes": 1,
+    "training.subword_sampling": 0.2,
+    "augmentation.typos": 0.1,
+    "model.layers": 1,
+    "model.model_dim": 16,
+    "model.heads": 2,
+    "model.feed_forward": 16,
+    "batches.tokens": 400,
+    "data.weights": [1, 3],
+    "tokenizer.size": 400,
+}
+
+
+def small_child(options: dict[str, Any]) -> None:
+    """Train on a mixture in a store, or go on with it: what a killed child process does."""
+    import regard
+    from regard.corpora import store
+
+    store.MOST_IN_MEMORY = 100
+    out = Path(options["out"])
+    if (out / "recipe.toml").exists():
+        regard.train(resume=out, progress=False)
+    else:
+        regard.train("transformer-tiny", data=options["files"], out=out, set=SMALL, progress=False)
+
+
+def exact(folder: Path) -> dict[str, float]:
+    """Kill trainings at random moments, resume them, and compare the weights."""
+    draw = random.Random(5)
+    files = []
+    for name, count in {"many": 3_000, "few": 500}.items():
+        known = ("ba", "ko", "mi", "rudal", "fen", name)
+        lines = [f"{' '.join(draw.choices(known, k=6))} {number}" for number in range(count)]
+        files.append(folder / f"{name}.tsv")
+        files[-1].write_text("".join(f"{line}\t{line[::-1]}\n" for line in lines))
+    command = [sys.executable, str(HERE), "--small-child"]
+    environment = os.environ | {"REGARD_CACHE": str(folder / "small-cache"), "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(HERE.parents[1] / "src")
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        options = {"files": [str(path) for path in files], "out": str(out)}
+        return subprocess.Popen([*command, json.dumps(options)], env=environment)
+
+    def weights(out: Path) -> bytes:
+        return (out / "best" / "model.safetensors").read_bytes()
+
+    shutil.rmtree(folder / "small", ignore_errors=True)
+    whole = [folder / "small" / name for name in ("whole", "again")]
+    began = time.perf_counter()
+    if any(start(out).wait() for out in whole):
+        raise SystemExit("a training failed")
+    seconds = (time.perf_counter() - began) / 2
+    right = 0
+    for number in range(KILLS):
+        out = folder / "small" / str(number)
+        child = start(out)
+        try:
+            child.wait(timeout=draw.uniform(0.2, 0.8) * seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        if start(out).wait():
+            continue
+        right += weights(out) == weights(whole[0])
+    return {
+        "exact_resumes": right,
+        "kills": KILLS,
+        "same_seed_same_bytes": int(weights(whole[0]) == weights(whole[1])),
+    }
+
+
+def main() -> None:
+    """Measure the parts that are asked for and add them to the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, help="checkout of the code before stores")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "stores")
+    parser.add_argument(
+        "--part", nargs="+", default=["first", "memory", "tokenise", "exact"], metavar="NAME"
+    )
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, Callable[[], dict[str, float]]] = {
+        "first": lambda: first_update(given.before, given.folder),
+        "memory": lambda: memory(given.folder),
+        "tokenise": lambda: tokenise(given.folder),
+        "exact": lambda: exact(given.folder),
+    }
+    if "first" in given.part and given.before is None:
+        parser.error("the part first needs --before")
+    for part in given.part:
+        figures = {**read_result("stores").get("figures", {}), **parts[part]()}
+        write_result("stores", figures, command="python bench/stores.py --before DIR")
+        print(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(json.loads(sys.argv[2]))
+    elif sys.argv[1:2] == ["--small-child"]:
+        small_child(json.loads(sys.argv[2]))
+    else:
+        main()

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -126,7 +127,23 @@ def test_architecture_names_every_room_and_its_files() -> None:
     assert {*rows} == {path.parent.name for path in rooms.glob("*/__init__.py")}
     for room, holds in rows.items():
         files = {path.stem for path in (rooms / room).iterdir()}
-        assert {*re.findall(r"`(\w+)`", holds)} <= files, room
+        named = {*re.findall(r"`(\w+)`", holds)}
+        assert named <= files, room
+        modules = {path.stem for path in (rooms / room).glob("*.py")} - {"__init__"}
+        assert room == "cli" or modules <= named, room
+
+
+def test_architecture_speaks_of_files_and_names_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "regard"
+    for code in re.findall(r"`((?:\w+/)+\w*[\w.]*)`", text.split("`recipe.toml`")[0]):
+        place, _, name = code.removesuffix(".py").partition(".")
+        found = [root / place for root in (ROOT, ROOT / "src", source) if (root / place).is_dir()]
+        if not found:
+            module = import_module("regard." + place.removeprefix("regard/").replace("/", "."))
+            assert not name or hasattr(module, name), code
+    for name in re.findall(r"`regard\.(\w+)`", text):
+        assert hasattr(regard, name)
 
 
 def test_the_readme_stays_a_screen_and_a_half() -> None:
@@ -146,6 +163,24 @@ def test_the_page_of_messages_is_made_of_the_source() -> None:
     command = [sys.executable, ROOT / "bench" / "errors_page.py", "--check"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    files = [*DOCUMENTS, ROOT / "Dockerfile", *(ROOT / "src").rglob("*.py")]
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install (?:-\S+ )*['\"]?regard\b", text), path
+
+
+def test_the_dockerfile_is_the_documented_one() -> None:
+    text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    recipe = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "docker build -t regard ." in text and "docker build -t regard ." in recipe
+    copied = re.findall(r"^COPY (.*) \S+$", recipe, re.MULTILINE)
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
+    extras = re.findall(r"'\.\[(.*)\]'", recipe)[0].split(",")
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert {*extras} <= {*known["project"]["optional-dependencies"]}
 
 
 def example(heading: str) -> str:

@@ -24,7 +24,7 @@ tune(run)                                   the length penalty that suits a tran
 import_model(path, out=...)                 a run of a model that another program trained
 corpus()                                    the built-in sentence pairs
 corpus.fetch, filter, mix, split, stats     corpora of files, as professionals prepare them
-use("my_parts.py")                          a score, position or task of one's own
+use("my_parts.py")                          a score, position or task of your own
 """
 
 from importlib import import_module

@@ -200,7 +200,7 @@ def forecast(
     """Train on a series and see how well it can be forecast; the end of the series is the test.
 
     `data` is a CSV file, of which `column` names a column, or the numbers themselves. `inputs` are
-    further columns that the model reads, `dates` the column of dates, if it is not found by itself.
+    further columns that the model reads, `dates` their dates (by default found by itself).
     `season` is the number of steps after which the series repeats, for the seasonal baseline.
     """
     from regard.runs.display import display_of

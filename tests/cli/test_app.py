@@ -6,15 +6,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 from typer.main import get_command
 
 from regard import __version__
 from regard.cli import app
+from regard.cli.options import load_torch
 
 COMMANDS = sorted(command.name or "" for command in get_command(app.app).commands.values())
 
@@ -160,3 +163,10 @@ def test_help_shows_all_that_was_written(run: Any, monkeypatch: pytest.MonkeyPat
                 seen += 1
                 assert re.sub(r"\s+", " ", line).strip().rstrip("\f") in shown, words
     assert seen > 100
+
+
+def test_a_terminal_sees_at_once_that_the_program_begins() -> None:
+    for terminal, shown in ((True, "Starting ..."), (False, "")):
+        file = StringIO()
+        load_torch(Console(file=file, force_terminal=terminal))
+        assert shown in file.getvalue() and bool(shown) == bool(file.getvalue())

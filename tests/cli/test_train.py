@@ -240,7 +240,8 @@ def test_auto_chooses_by_data_and_minutes_and_says_why(
     run: Any, pairs: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    small = options(["training.steps=2", "training.validate_sentences=2", "model.layers=1"])
+    small = options(["training.steps=2", "training.validate_sentences=2", "model.layers=1",
+                     "model.feed_forward=64"])  # fmt: skip
     answer = run("train", "auto", "--data", pairs, "--minutes", "0.5", *small, "--out", out)
     assert answer.code == 0, answer.err
     assert "auto: 480 pairs of" in answer.err
@@ -250,6 +251,7 @@ def test_auto_chooses_by_data_and_minutes_and_says_why(
     assert 'title = "auto: 480 pairs in 0.5 minutes"' in recipe
     assert "minutes = 0.5" in recipe
     assert "\nlayers = 1\n" in recipe  # what is set wins
+    assert "\nfeed_forward = 64\n" in recipe
     assert str(pairs) in recipe
 
 
@@ -271,3 +273,27 @@ def test_auto_needs_minutes_data_and_a_task_that_it_knows(
     )
     assert "'auto' cannot choose for the task 'language-model' (it can for translate)" in message
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_fine_tuned_without_a_recipe(
+    run: Any, refuse: Any, toy_run: Path, toy_corpus: Path, tmp_path: Path
+) -> None:
+    pairs = [str(toy_corpus / f"train.{end}") for end in ("src", "tgt")]
+    general = [str(toy_corpus / f"valid.{end}") for end in ("src", "tgt")]
+    given = [
+        "train", "--from", toy_run, "--data", *pairs, "--general-test", *general,
+        "--out", tmp_path / "run", "--set", "training.steps=2", "--set", "decoding.beam=1",
+        "--set", "training.validate_sentences=2",
+    ]  # fmt: skip
+    plan = run(*given, "--dry-run")
+    assert plan.code == 0, plan.err
+    assert f"model, tokenizers and search are those of {toy_run}" in plan.out
+    assert not (tmp_path / "run").exists()
+    answer = run(*given, "--json")
+    assert answer.code == 0, answer.err
+    assert "general: 40 sentences, data.general_test" in answer.err
+    inside, outside = answer.json["test"]["fine_tuning"]["tests"]
+    assert (inside["test"], outside["test"]) == ("in domain", "general")
+    assert "To fine-tune one: regard train --from DIR" in refuse("train")
+    said = refuse("train", "demo-attention", "--task", "answer", "--out", tmp_path / "other")
+    assert "name it with --from" in said

@@ -88,3 +88,17 @@ def test_of_every_class_something_is_trained_on(labels: list[str], share: float)
     assert {one.label for one in train} == set(labels)
     for label, count in counts.items():
         assert held[label] == min(count - 1, max(1, round(share * count)))
+
+
+@pytest.mark.parametrize("header", ["comment,mood", "mood,comment"])
+def test_a_header_of_unknown_names_is_no_text(tmp_path: Path, header: str) -> None:
+    rows = [f"a text of {n},{'good' if n % 2 else 'bad'}" for n in range(12)]
+    if header.startswith("mood"):
+        rows = [",".join(row.split(",")[::-1]) for row in rows]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    assert read_labelled(path)[0] == LabelledText("bad", "a text of 0")
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert len(read_labelled(path)) == len(rows)
+    path.write_text("\n".join([header, *rows[:4]]) + "\n", encoding="utf-8")
+    assert len(read_labelled(path)) == 5  # too few to tell: it may be a class of one example

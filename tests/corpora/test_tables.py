@@ -28,6 +28,12 @@ WAYS: dict[str, tuple[str, str, Sequence[str], str | None]] = {
     "header": ("a.tsv", "target\tsource\nein Hund\ta dog\neine Katze\ta cat\n", (), None),
     "header and numbers": ("a.tsv", "target\tsource\nein Hund\ta dog\neine Katze\ta cat\n",
                            ("2", "1"), None),
+    "header of languages": ("a.tsv", "id\tEnglish\tGerman\n1\ta dog\tein Hund\n"
+                            "2\ta cat\teine Katze\n", (), None),
+    "codes and numbers": ("a.tsv", "fr\tde\ten\n\tein Hund\ta dog\n\teine Katze\ta cat\n",
+                          ("3", "2"), None),
+    "names by pair": ("a.tsv", "German\tEnglish\nein Hund\ta dog\neine Katze\ta cat\n", (),
+                      "en-de"),
     "csv": ("a.csv", 'source,target\n"a\n dog",ein Hund\n"a cat","eine Katze"\n', (), None),
     "semicolons": ("a.csv", "a dog;ein Hund\na cat;eine Katze\n", (), None),
     "json": ("a.jsonl", '{"source": "a dog", "target": "ein Hund"}\n'
@@ -36,6 +42,8 @@ WAYS: dict[str, tuple[str, str, Sequence[str], str | None]] = {
                      '{"id": 2, "t": {"x": "a cat", "y": "eine Katze"}}\n', ("t.x", "t.y"), None),
     "json of languages": ("a.jsonl", '{"en": "a dog", "de": "ein Hund"}\n'
                           '{"en": "a cat", "de": "eine Katze"}\n', (), None),
+    "json of languages and more": ("a.jsonl", '{"id": 1, "en": "a dog", "de": "ein Hund"}\n'
+                                   '{"id": 2, "en": "a cat", "de": "eine Katze"}\n', (), None),
     "json by pair": ("a.jsonl", '{"translation": {"de": "ein Hund", "fr": "", "en": "a dog"}}\n'
                      '{"translation": {"de": "eine Katze", "fr": "", "en": "a cat"}}\n', (),
                      "en-de"),
@@ -124,6 +132,12 @@ def test_bad_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     found = list(iterate_pairs([tmp_path / "s", tmp_path / "t"], left_out=left_out))
     assert found == [SentencePair("a", "A"), SentencePair("c", "C")]
     assert left_out.counts == {"empty": 2}
+
+
+def test_two_words_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("no\tno\nit\tlo\n", encoding="utf-8")
+    assert read_pairs([path]) == [SentencePair("no", "no"), SentencePair("it", "lo")]
 
 
 def test_several_files(tmp_path: Path) -> None:

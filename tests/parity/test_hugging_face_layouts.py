@@ -143,3 +143,23 @@ def test_without_a_tokenizer_the_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "theirs" / "tokenizer.json").unlink()
     with pytest.raises(RunError, match="has no tokenizer; one of tokenizer"):
         read_foreign(tmp_path / "theirs")
+
+
+def test_an_imported_bert_says_what_it_can_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from regard.cli.app import main
+
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    tokenizer = models.library_tokenizer(piece="words")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.get_vocab_size() + 5, hidden_size=8, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=8, max_position_embeddings=16,
+    )  # fmt: skip
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    with pytest.raises(SystemExit) as stop:
+        main(["import", str(folder), "--out", str(tmp_path / "run")])
+    assert not stop.value.code
+    assert f"try: regard look {tmp_path / 'run'}" in capsys.readouterr().err

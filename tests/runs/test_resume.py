@@ -17,6 +17,7 @@ KEPT: dict[str, dict[str, tuple[Any, Any]]] = {
     "translate": {
         "training.seed": (1, 2),
         "training.start_from": (None, "runs/other"),
+        "training.adapter_rank": (0, 4),
         "training.optimizer": ("adam", "muon"),
         "training.subword_sampling": (0.0, 0.2),
         "training.select": ("bleu", "loss"),
@@ -24,11 +25,15 @@ KEPT: dict[str, dict[str, tuple[Any, Any]]] = {
     "language-model": {
         "training.seed": (1, 2),
         "training.start_from": ("runs/other", None),
+        "training.freeze": (("norms",), ("backbone",)),
+        "training.adapter_rank": (0, 4),
         "training.batch_size": (12, 8),
     },
     "classify-text": {
         "training.seed": (0, 1),
         "training.tokens": (1024, 512),
+        "training.start_from": (None, "runs/other"),
+        "training.freeze": (("norms",), ("backbone",)),
         "training.freeze_layers": (0, 1),
         "training.adapter_rank": (0, 4),
         "training.layer_decay": (1.0, 0.9),
@@ -70,7 +75,8 @@ def test_what_decides_order_or_model_is_kept(
         open_run(tmp_path / "run", recipe_of(task, **{key: wanted}), resume=True)
     message = str(refused.value)
     assert f"The run at {tmp_path / 'run'} has {key} = {was!r}, not {wanted!r}." in message
-    how = f"without {key}" if was is None else f"with --set {key}={was}"
+    shown = was if isinstance(was, str) else toml_value(was)
+    how = f"without {key}" if was is None else f"with --set {key}={shown}"
     assert f"Resume it {how}, or train into another folder." in message
     run = open_run(tmp_path / "run", before, resume=True)  # is as it was
     assert run.recipe(type(before)) == before
@@ -96,7 +102,7 @@ def test_another_model_or_other_data_is_another_run(tmp_path: Path) -> None:
 PATHS = {
     "translate": ("data.train", "data.valid", "data.test", "training.start_from"),
     "language-model": ("data.text", "data.valid", "training.start_from"),
-    "classify-text": ("data.train", "data.valid", "data.test", "pretrained"),
+    "classify-text": ("data.train", "data.valid", "data.test", "training.start_from"),
     "forecast": ("data.file",),
     "classify-nodes": ("data.edges", "data.features", "data.labels"),
 }

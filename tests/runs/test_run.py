@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from regard.base.errors import RunError
-from regard.runs.run import FORMAT, Run
+from regard.runs.run import FORMAT, Run, quoted
 from regard.tasks.translation.settings import TranslationRecipe
 
 RECIPE = TranslationRecipe(title="first")
@@ -78,8 +79,8 @@ def test_a_run_of_a_later_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "evidence.json").write_text(json.dumps(evidence))
     wanted = (
         f"{tmp_path} was written by Regard 9.1.0 in format {FORMAT + 1}; Regard "
-        f"{version('regard')} reads formats up to {FORMAT}. Install a newer version: "
-        "pip install --upgrade regard."
+        f"{version('regard')} reads formats up to {FORMAT}. Install a newer version, "
+        "from its clone or its wheel."
     )
     with pytest.raises(RunError) as error:
         Run.open(tmp_path)
@@ -107,3 +108,18 @@ def test_a_run_without_evidence_can_be_opened(tmp_path: Path) -> None:
     Run.create(tmp_path, RECIPE)
     (tmp_path / "evidence.json").unlink()
     assert Run.open(tmp_path).task == "translate"
+
+
+@pytest.mark.parametrize(
+    ("word", "typed"),
+    [
+        ("runs/mine", "runs/mine"),
+        ("my runs/mine", '"my runs/mine"'),
+        ("I don't know.", '"I don\'t know."'),
+        ('He said "no".', "'He said \"no\".'"),
+        ("It costs $5 ...", "'It costs $5 ...'"),
+    ],
+)
+def test_commands_to_copy_are_read_by_a_shell(word: str, typed: str) -> None:
+    assert quoted(word) == typed
+    assert shlex.split(typed) == [word]

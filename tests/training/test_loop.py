@@ -96,7 +96,7 @@ def test_training_stops_when_the_minutes_are_over(
     task = toy(tmp_path)
     progress = task.fit(steps=1000, minutes=1.0)
     assert (progress.step, progress.seconds) == (3, 60.0)
-    assert task.diary.reasons == ["1 minutes are over"]
+    assert task.diary.reasons == ["1 minute is over"]
     assert [step for step, _ in task.diary.validations] == [3]
     assert [folder.name for folder in task.store.folders()] == ["step-00000003"]
 

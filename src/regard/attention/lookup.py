@@ -98,6 +98,7 @@ class Lookup(nn.Module):
         probe: Probe | None = None,
     ) -> Attended:
         """Return a context for each query and, on request, the weights behind it."""
+        query = seen(probe, "query", query)
         scores = self.score(query, memory.keys)
         return attend(
             scores,

@@ -32,7 +32,7 @@ class Site:
 
 # These are [batch, heads, time, head_dim], scores and weights [batch, heads, target, source]; all
 # others [batch, time, width].
-OF_HEADS = ("queries", "keys", "values", "scores", "weights", "context")
+OF_HEADS = ("queries", "keys", "values", "scores", "masked", "weights", "context")
 # Gets a place, the name of a value and the value; returns the same or another one in its place.
 Change: TypeAlias = Callable[[Site, str, Tensor], Tensor]
 

@@ -25,7 +25,7 @@ from regard.cli.import_ import import_
 from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
 from regard.cli.look import look
-from regard.cli.options import CommandWithParts, FilesCommand
+from regard.cli.options import CommandWithParts, FilesCommand, load_torch
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -46,6 +46,9 @@ MEMORY_FULL = (
     "The memory is full. Use a smaller model, smaller batches or shorter input, or close other "
     "programs."
 )
+
+# Commands that can do without it, and begin at once.
+WITHOUT_TORCH = (recipes, score)
 
 app = typer.Typer(
     name="regard",
@@ -80,6 +83,8 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**options: Any) -> None:
         try:
+            if command not in WITHOUT_TORCH:
+                load_torch()
             command(**options)
         except KeyboardInterrupt as stop:
             typer.echo(str(stop) or "Interrupted.", err=True)

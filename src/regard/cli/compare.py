@@ -114,8 +114,9 @@ def compare(
     if json:
         print_json(comparison.to_dict())
         return
-    console.print(score_table(comparison))
-    console.print(length_table(comparison))
+    general = [general_table(comparison)] if comparison.general_pairs else []
+    for table in (score_table(comparison), *general, length_table(comparison)):
+        console.print(table)
     console.print(f"\nPage with pictures and samples: [bold]{out / PAGE}[/]", highlight=False)
 
 
@@ -173,6 +174,28 @@ def score_table(comparison: Comparison) -> Table:
             f"{row['parameters'] / 1e6:.2f}",
             _decimal(row["training_minutes"]),
             f"{row['speed_ratio']:.2f}x",
+        )
+    return table
+
+
+def general_table(comparison: Comparison) -> Table:
+    """Return the BLEU of each model on general sentences, on which forgetting is seen."""
+    from rich import box
+    from rich.table import Table
+
+    title = f"{len(comparison.general_pairs):,} general sentences, on which forgetting is seen"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("model", min_width=12)
+    for head in ("BLEU", "95 %", "diff.", "p"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in comparison.rows():
+        p_value = row["general_p_value"]
+        table.add_row(
+            row["model"],
+            f"{row['general_bleu']:.1f}",
+            f"{row['general_bleu_low']:.1f}-{row['general_bleu_high']:.1f}",
+            "" if p_value is None else f"{row['general_difference']:+.1f}",
+            "" if p_value is None else f"{p_value:.3f}",
         )
     return table
 

@@ -36,7 +36,7 @@ def forecast(
     ] = None,
     dates: Annotated[
         str | None,
-        typer.Option("--dates", help="Column of dates; found by itself if left out."),
+        typer.Option("--dates", help="Column of dates; found automatically if left out."),
     ] = None,
     decimal: Annotated[
         DecimalChoice,

@@ -7,7 +7,9 @@ import typer
 
 from regard.base.errors import SettingsError
 
+GUESSES = "guess hidden tokens"
 TRY = {
+    GUESSES: 'regard look {run} "..."',
     "translate": 'regard translate {run} "..."',
     "language-model": 'regard generate {run} "In a shocking finding,"',
     "classify-nodes": "regard look {run} --node 0",
@@ -47,5 +49,6 @@ def import_(
     typer.echo(f"{found.format}: {found.weights.name}, {found.parameters:,} parameters", err=True)
     for note in found.notes:
         typer.echo(note, err=True)
-    hint = TRY.get(found.task, "regard summary {run}").format(run=out)
+    task = GUESSES if found.reads_both_ways else found.task
+    hint = TRY.get(task, "regard summary {run}").format(run=out)
     typer.echo(f"Run: {out}   try: {hint}", err=True)

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperCommand
 
 Overrides = Annotated[
@@ -21,7 +23,7 @@ RunFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a trai
 
 
 # Options that take one file or more.
-FILE_OPTIONS = ("--data", "--valid", "--test")
+FILE_OPTIONS = ("--data", "--valid", "--test", "--mix", "--general-test")
 
 
 def _use(names: list[str] | None) -> None:
@@ -44,11 +46,11 @@ def _with_parts(
         ),
     ] = None,
 ) -> None:
-    """Do nothing: the option is for others to have."""
+    """Declare the option that all commands take over."""
 
 
 class CommandWithParts(TyperCommand):
-    """A command that imports modules with parts of one's own before it begins."""
+    """A command that imports modules with parts of your own before it begins."""
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -68,7 +70,8 @@ class FilesCommand(CommandWithParts):
         valued = {name for p in self.params if not getattr(p, "is_flag", False) for name in p.opts}
         given: list[str] = []
         option, awaited = "", False
-        argument = all(p.param_type_name != "argument" for p in self.params)
+        # With --from no recipe is needed; one that is given comes before the files.
+        argument = "--from" in args or all(p.param_type_name != "argument" for p in self.params)
         for word in args:
             if awaited:
                 awaited = False
@@ -80,6 +83,13 @@ class FilesCommand(CommandWithParts):
                 option, argument = "", True
             given.append(word)
         return super().parse_args(ctx, given)
+
+
+def load_torch(console: Console | None = None) -> None:
+    """Import torch; a terminal sees that the program has begun, for it takes seconds."""
+    console = Console(stderr=True) if console is None else console
+    with console.status("Starting ...") if console.is_terminal else nullcontext():
+        import torch  # noqa: F401
 
 
 def column_names(given: Sequence[str] | None) -> list[str] | None:

@@ -23,19 +23,33 @@ def trace(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A sentence; for a forecaster a window of numbers, a CSV file or `last`; "
-            "for a graph a node.",
+            help="A text; for a forecaster a window of numbers, a CSV file, first, last or @40 "
+            "(from value 40 on); for a graph a node.",
         ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", help="Write all values to this .npz file.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option("--layer", help="Show the inside of this layer, counted from 0.")
+    ] = None,
+    head: Annotated[int, typer.Option("--head", help="Of this head, counted from 0.")] = 0,
+    part: Annotated[
+        str | None, typer.Option("--part", help="Of this part only: encoder, decoder, cross, rnn.")
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", help="Only this row of what attends, counted from 0.")
     ] = None,
     overrides: Overrides = None,
     json: AsJson = False,
 ) -> None:
     """Show every intermediate value: states, scores, weights, contexts, probabilities.
 
+    With --layer: Q, K, V, Q K^T, scores, mask, weights, Z, feed-forward; gates of cells.
+
     Example: regard trace fibonacci-attention last
+
+    Example: regard trace runs/demo/transformer "cats like dogs" --part encoder --layer 0 --head 1
     """
     from regard.tasks import find_recipe, trace_recipe, trace_run
 
@@ -51,8 +65,25 @@ def trace(
         print_json(found.to_dict())
     elif out is not None:
         typer.echo(f"{found.output}\nWrote {out}")
+    elif layer is not None:
+        _show_layer(found, layer=layer, part=part, head=head, step=step)
     else:
         _show(found)
+
+
+def _show_layer(found: Trace, *, layer: int, part: str | None, head: int, step: int | None) -> None:
+    """Print one value below the other, each with its formula, in 80 columns."""
+    for title, table in found.layer_tables(layer=layer, part=part, head=head, step=step):
+        rows = [table.columns, *table.rows]
+        widths = [min(12, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
+        typer.echo(title)
+        for row in rows:
+            first, *others = (cell[:12] for cell in row)
+            cells = [
+                cell.rjust(max(width, 5)) for cell, width in zip(others, widths[1:], strict=True)
+            ]
+            typer.echo(" ".join([f"  {first:<{widths[0]}}", *cells]).rstrip())
+        typer.echo("")
 
 
 def _show(found: Trace) -> None:

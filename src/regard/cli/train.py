@@ -25,6 +25,14 @@ Test = Annotated[
     list[Path] | None,
     typer.Option("--test", metavar="FILE...", help="What to test on; else held out."),
 ]
+Mix = Annotated[
+    list[Path] | None,
+    typer.Option("--mix", metavar="FILE...", help="General data to mix in, against forgetting."),
+]
+GeneralTest = Annotated[
+    list[Path] | None,
+    typer.Option("--general-test", metavar="FILE...", help="General data to see forgetting by."),
+]
 
 
 def train(
@@ -39,9 +47,23 @@ def train(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run, new or empty.")
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="RUN", help="Fine-tune a run, also an imported one; no recipe needed."
+        ),
+    ] = None,
     data: Data = None,
     valid: Valid = None,
     test: Test = None,
+    mix: Mix = None,
+    general_test: GeneralTest = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", help="What to learn from a language model: continue, answer or classify."
+        ),
+    ] = None,
     pair: Annotated[
         str | None, typer.Option("--pair", help="Languages from and to, as en-de.")
     ] = None,
@@ -75,22 +97,26 @@ def train(
     """Train a model by a recipe.
 
     Example: regard train transformer-tiny --data pairs.tsv --minutes 10 --out runs/mine
+
+    Example: regard train --from runs/en-pt --data mine.tsv --mix general.tsv --out runs/mine
     """
     from regard.base.errors import SettingsError
     from regard.tasks import train as train_recipe
     from regard.tasks.planning import plan
 
-    parts = {"train": data, "valid": valid, "test": test}
+    parts = {"train": data, "valid": valid, "test": test, "mix": mix, "general_test": general_test}
     given: dict[str, Any] = {
         "data": {part: files for part, files in parts.items() if files} or None,
         "pair": pair,
         "columns": column_names(columns),
         "built_in": built_in,
         "minutes": minutes,
+        "start_from": start_from,
+        "task": task,
         "set": overrides or [],
     }
     if dry_run:
-        if recipe is None:
+        if recipe is None and start_from is None:
             raise SettingsError("A plan needs a recipe: regard train RECIPE --dry-run.")
         planned = plan(recipe, **given)
         if json:

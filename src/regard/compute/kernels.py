@@ -67,6 +67,7 @@ def plain_attention(
         scores = see("scores", scores)
     if penalties is not None:
         scores = scores.add_(penalties) if score is None else scores + penalties
+        scores = scores if see is None else see("masked", scores)
     weights = torch.softmax(scores, dim=-1)
     if see is not None:
         weights = see("weights", weights)

@@ -14,6 +14,7 @@ from regard.corpora.tables import LABELLED, RECORDS, read_rows, rows_of
 from regard.settings.recipe import suggestion
 
 EXPECTED = "one label and one text per line"
+FEW_ROWS = 10  # up to so many, a label that occurs once may be a class of its own
 
 
 class LabelledText(NamedTuple):
@@ -95,8 +96,17 @@ def _read_cells(path: Path, kind: str) -> Numbered:
         cells = [[row[place] for _, row in rows] for place in (0, 1)]
         first, second = ((len(set(column)), sum(map(len, column))) for column in cells)
         label, text = (0, 1) if first <= second else (1, 0)
+        rows = rows[_headed(cells[label], rows[0][1][text]) :] if rows else rows
     _require_cells(rows, max(label, text) + 1, path)
     return [(n, LabelledText(row[label], row[text])) for n, row in rows]
+
+
+def _headed(labels: Sequence[str], text: str) -> bool:
+    """Say whether the first row names the columns: its label is no label, its text a word."""
+    counts = Counter(labels)
+    alone = counts.pop(labels[0]) == 1
+    repeated = len(labels) > FEW_ROWS and min(counts.values(), default=0) > 1
+    return alone and repeated and " " not in text
 
 
 def _require_cells(

@@ -90,9 +90,11 @@ def measure(chunks: Iterable[str]) -> TextMeasure:
 
 
 def measured(
-    chunks: Callable[[], Iterable[str]], files: Sequence[Path], record: Path
+    chunks: Callable[[], Iterable[str]], files: Sequence[Path], record: Path | None
 ) -> TextMeasure:
     """Return the measure of a text; a file remembers it for as long as the text's files stay."""
+    if record is None:
+        return measure(chunks())
     states = states_of(files)
     if states and record.is_file():
         with suppress(RunError, KeyError, TypeError, AttributeError):

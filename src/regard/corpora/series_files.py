@@ -341,7 +341,8 @@ def _numbers(
                 f"column {cells.names[place]!r} holds {cell!r}, which is not a number",
                 path=cells.path,
                 line=line,
-                remedy="Fill gaps with --gaps interpolate, or leave such rows out with --gaps drop."
+                remedy="Fill gaps with --gaps interpolate, or leave such rows out with --gaps drop "
+                "(regard train: --set data.gaps=interpolate)."
                 if gap
                 else "Put a number there or remove the row; --decimal comma reads 51,29.",
             )

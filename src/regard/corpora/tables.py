@@ -12,6 +12,7 @@ from regard.corpora.formats.json_lines import read_object
 from regard.corpora.lines import empty_file, stream_lines
 from regard.corpora.sources import KNOWN, LeftOut, kind_of, languages_of
 from regard.settings.recipe import suggestion
+from regard.text.languages import NAMES, language_code
 
 SEPARATORS = ",;\t"
 RECORDS = ("jsonl", "parquet", "arrow")
@@ -81,7 +82,8 @@ def pair_columns(pair: str | None) -> Columns:
     if pair is None:
         return PAIR
     names = tuple(
-        (language, *usual) for language, usual in zip(languages_of(pair), PAIR.names, strict=True)
+        (language, NAMES.get(language, language).lower(), *usual)
+        for language, usual in zip(languages_of(pair), PAIR.names, strict=True)
     )
     return Columns(PAIR.what, names, nested=PAIR.nested)
 
@@ -192,14 +194,25 @@ def _places(first: Sequence[str], columns: Columns, *, path: Path) -> tuple[list
             place < len(header) and header[place] in names
             for place, names in zip(places, columns.names, strict=True)
         ]
-        return places, all(known)
+        headings = [header[place] for place in places if place < len(header)]
+        return places, all(known) or bool(_languages(headings, columns))
     found = [
         next((header.index(name) for name in names if name in header), None)
         for names in columns.names
     ]
     if None not in found:
         return [place for place in found if place is not None], True
-    return list(range(columns.count)), False
+    named = _languages(header, columns)
+    return (named, True) if named else (list(range(columns.count)), False)
+
+
+def _languages(names: Sequence[str], columns: Columns) -> list[int]:
+    """Return the places of the only two columns of pairs that are called by languages, or none."""
+    if not columns.nested:
+        return []
+    codes = {place: code for place, name in enumerate(names) if (code := language_code(name))}
+    codes = {place: code for place, code in codes.items() if names[place] != "id"}
+    return list(codes) if len(codes) == len({*codes.values()}) == columns.count else []
 
 
 def _place(name: str, first: Sequence[str], path: Path) -> int:
@@ -250,9 +263,12 @@ def _cells(
     found = [next((name for name in names if name in record), None) for names in columns.names]
     if None not in found:
         return tuple(record[name] for name in found if name is not None)
-    texts = [value for value in record.values() if isinstance(value, str)]
-    if columns.nested and len(texts) == columns.count == len(record):  # a language a field
-        return tuple(texts)
+    values = list(record.values())
+    if named := _languages([str(name).lower() for name in record], columns):
+        values = [values[place] for place in named]
+    texts = all(isinstance(value, str) for value in values)
+    if columns.nested and texts and len(values) == columns.count:
+        return tuple(values)
     raise DataError(
         f"the line has no {columns.what} (but {', '.join(map(str, record)) or 'nothing'})",
         path=path,

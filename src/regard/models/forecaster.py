@@ -75,6 +75,8 @@ class Forecaster(nn.Module):
                 found["score"] = self.attention.score(states)
             context, found["alpha"] = self.attention(states, with_weights=True)
             found["alpha_state"] = found["alpha"][:, :, None] * states
+            if isinstance(bias := self.attention.offset(), torch.Tensor):
+                found["bias"] = bias[None]
         return {**found, "context": context, "output": self.predict(context)}
 
     def wiring(self) -> list[Wire]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.base.errors import RegardError
+from regard.base.errors import RegardError, SettingsError
 from regard.base.files import whole_file
 from regard.base.shapes import Tensor
 
@@ -138,6 +138,7 @@ def _tensors(value: Any, path: str) -> Iterator[tuple[str, Tensor]]:
 
 # Wider arrays are cut in a table; JSON and npz hold them in full.
 SHOWN_COLUMNS = 6
+LAYER_COLUMNS = 8  # that fit into 80 characters, with two digits each
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,11 @@ class Trace:
     arrays: list[TracedArray]
     labels: Mapping[str, Sequence[str]]
     parts: list[TracedArray] = field(default_factory=list)
+    inside: list[TracedArray] = field(default_factory=list)
+    """What happens inside each layer, as `encoder.0.Q`."""
 
     def __getitem__(self, name: str) -> np.ndarray:
-        for array in (*self.arrays, *self.parts):
+        for array in (*self.arrays, *self.inside, *self.parts):
             if array.name == name:
                 return array.values
         raise KeyError(name)
@@ -189,6 +192,58 @@ class Trace:
                     [label, *(cells[row] for _, cells in columns)]
                     for row, label in enumerate(labels)
                 ],
+            )
+
+    def layer_tables(
+        self,
+        *,
+        layer: int,
+        part: str | None = None,
+        head: int = 0,
+        step: int | None = None,
+    ) -> Iterator[tuple[str, TraceTable]]:
+        """Yield a title and a table for each value inside a layer, for one head where it has heads.
+
+        With a step, only its row of what attends; keys and values keep all their rows.
+        """
+        places = {array.name.split(".")[0] for array in self.inside}
+        if part is not None and part not in places:
+            known = ", ".join(sorted(places)) or "no layers"
+            raise SettingsError(f"There is no part {part!r} in this trace: it has {known}.")
+        found = [array for array in self.inside if _is_of(array.name, part, layer)]
+        if not found:
+            most = max((int(array.name.split(".")[1]) for array in self.inside), default=-1)
+            raise SettingsError(
+                f"There is no layer {layer} in this trace: "
+                f"{f'the layers are 0 to {most}' if most >= 0 else 'it shows no layers'}."
+            )
+        for array in found:
+            axes, values = array.axes, array.values
+            if axes[0] == "head":
+                if not 0 <= head < len(values):
+                    raise SettingsError(
+                        f"There is no head {head}: {array.name} has {len(values)}, counted from 0."
+                    )
+                axes, values = axes[1:], values[head]
+            labels = self._labels(axes[0], len(values))
+            fixed = array.name.endswith((".K", ".V"))
+            rows = range(len(values))
+            if step is not None and not fixed and axes[0] != "source":
+                if not 0 <= step < len(values):
+                    raise SettingsError(
+                        f"There is no step {step}: the last one is {len(values) - 1}."
+                    )
+                rows = range(step, step + 1)
+            columns = self._labels(axes[1], values.shape[1])[:LAYER_COLUMNS]
+            more = ["..."] if values.shape[1] > LAYER_COLUMNS else []
+            cells = [
+                [labels[row], *(f"{value:.2f}" for value in values[row, :LAYER_COLUMNS]), *more]
+                for row in rows
+            ]
+            of_head = f", head {head}" if array.axes[0] == "head" else ""
+            yield (
+                f"{array.name} = {array.formula}{of_head}",
+                TraceTable(axes[0], [axes[0], *columns, *more], cells),
             )
 
     def _repr_html_(self) -> str:
@@ -210,6 +265,7 @@ class Trace:
             "output": self.output,
             "labels": {axis: list(labels) for axis, labels in self.labels.items()},
             "values": {array.name: _record(array) for array in self.arrays},
+            "layers": {array.name: _record(array) for array in self.inside},
             "parts": {array.name: _record(array) for array in self.parts},
         }
 
@@ -217,7 +273,8 @@ class Trace:
         """Write all arrays, and the labels of the axes, to an .npz file."""
         if path.suffix != ".npz":
             raise RegardError(f"{path}: a trace is written as .npz; choose such a name.")
-        arrays = {array.name: array.values for array in (*self.arrays, *self.parts)}
+        every = (*self.arrays, *self.inside, *self.parts)
+        arrays = {array.name: array.values for array in every}
         labels = {f"labels.{axis}": np.array(list(names)) for axis, names in self.labels.items()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -244,6 +301,12 @@ class Trace:
             yield heading, [_number(value) for value in wide[:, place]]
         if wide.shape[1] > SHOWN_COLUMNS:
             yield f"... {array.name}, norm", [_number(np.linalg.norm(row)) for row in wide]
+
+
+def _is_of(name: str, part: str | None, layer: int) -> bool:
+    """Return whether a value as encoder.0.Q belongs to a layer, of a part or of any."""
+    first, number, *_ = name.split(".")
+    return part in (None, first) and int(number) == layer
 
 
 def _number(value: Any) -> str:

@@ -116,3 +116,23 @@ EQUATIONS: dict[str, Callable[[CellWeights, Tensor, CellState], CellState]] = {
     "lstm": _lstm_step,
     "gated": _gated_step,
 }
+
+
+def gates(weights: CellWeights, x: Tensor, state: CellState) -> dict[str, Tensor]:
+    """Return the gates of a cell at one step, and its candidate, by their names."""
+    h = state[0]
+    parts = gates_of(weights)
+    if weights.kind == "lstm":
+        i, f, g, o = parts
+        named = {"f": f, "i": i, "o": o}
+        found = {name: torch.sigmoid(gate(x, h)) for name, gate in named.items()}
+        return {**found, "c~": torch.tanh(g(x, h))}
+    if weights.kind == "gru":
+        reset, update, candidate = parts
+        r, z = torch.sigmoid(reset(x, h)), torch.sigmoid(update(x, h))
+        inner = candidate.of_state(h) + weights.candidate_bias
+        return {"z": z, "r": r, "h~": torch.tanh(candidate.of_input(x) + r * inner)}
+    if weights.kind == "gated":
+        gate, candidate = parts
+        return {"g": torch.sigmoid(gate(x, h)), "s~": torch.tanh(candidate(x, h))}
+    return {}

@@ -1,6 +1,6 @@
-"""What recipes can name: those that ship with the program, and parts of one's own.
+"""What recipes can name: those that ship with the program, and parts of your own.
 
-Parts of one's own are modules outside Regard that add a score, a kind of position or a task. Such a
+Parts of your own are modules outside Regard that add a score, a kind of position or a task. Such a
 module is imported only when somebody names it: `--import my_parts.py`, `regard.use`, or a plain
 import. A run records which modules it needs; they are never imported because a run says so.
 """
@@ -37,7 +37,7 @@ def shipped_recipe(name: str) -> str:
 
 
 def use(name: str | Path) -> ModuleType:
-    """Import a module with parts of one's own, which it registers; return the module.
+    """Import a module with parts of your own, which it registers; return the module.
 
     `name` is a Python file, an entry point of the group `regard.parts`, or a module.
     """
@@ -114,7 +114,7 @@ def require_parts(folder: Path) -> None:
 
 
 def _file_name(module: str) -> str:
-    """Return the name of a module's file without its folder, which is nobody's business."""
+    """Return the name of a module's file; its folder is private."""
     found = getattr(sys.modules.get(module), "__file__", None)
     return Path(found).name if found else ""
 

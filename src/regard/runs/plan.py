@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regard.training.loop import Limits, Objective, Optimisation, Start
+from regard.training.loop import Limits, Objective, Optimisation, Start, in_minutes
 from regard.training.progress import DataFacts, Fact
 from regard.training.update import AddGradient, add_gradient, gradients, update
 
@@ -369,7 +369,7 @@ def _time_text(found: Estimate) -> str:
     each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
     shared = f", {found.processes} processes" if found.processes > 1 else ""
     if found.by_minutes:
-        return f"{found.seconds / 60:g} minutes, as asked for ({each}{shared})"
+        return f"{in_minutes(found.seconds / 60)}, as asked for ({each}{shared})"
     return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
 
 

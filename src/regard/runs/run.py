@@ -317,9 +317,11 @@ def resume_command(folder: Path) -> str:
     return f"regard train --resume {quoted(folder)}"
 
 
-def quoted(folder: Path) -> str:
-    """Return a path as a shell reads it."""
-    return shlex.quote(str(folder))
+def quoted(text: Path | str) -> str:
+    """Return a path, or a sentence, as a shell reads it."""
+    word = str(text)
+    plain = " " in word and not set(word) & set('"$`\\!')
+    return f'"{word}"' if plain else shlex.quote(word)
 
 
 def finish_or_start(folder: Path, recipe: recipes.Recipe) -> Run:
@@ -359,7 +361,7 @@ def _require_format(folder: Path) -> None:
         by = f" by Regard {writer}" if isinstance(writer, str) else ""
         raise RunError(
             f"{folder} was written{by} in format {number}; Regard {version('regard')} reads "
-            f"formats up to {FORMAT}. Install a newer version: pip install --upgrade regard."
+            f"formats up to {FORMAT}. Install a newer version, from its clone or its wheel."
         )
 
 

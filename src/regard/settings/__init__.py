@@ -1,1 +1,1 @@
-"""Recipes: what can be set, how it is read, and what is said when it is wrong."""
+"""Recipes: their settings, how they are read, and the messages for wrong ones."""

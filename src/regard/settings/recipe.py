@@ -40,6 +40,24 @@ File = Annotated[str | None, PathMark()]
 Files = Annotated[Names, PathMark()]
 
 
+class StartSettings(Settings):
+    """What a training starts from, and which weights it may change."""
+
+    start_from: File = Field(
+        None,
+        description="folder of a run whose weights and tokenizers to start from (--from); new "
+        "characters and words are added, and subwords up to tokenizer.size",
+    )
+    freeze: Names = Field(
+        (),
+        description='parts not to train, by name, as ["encoder", "embedding", "norms"], or by a '
+        'pattern of parameters, as ["encoder.layers.0.*"]',
+    )
+    adapter_rank: int = Field(
+        0, ge=0, description="rank of adapters (LoRA) that are trained alone; 0: all weights"
+    )
+
+
 class Recipe(Settings):
     """A recipe of any task; each task has a subclass with tables of its own."""
 
@@ -53,7 +71,10 @@ class Recipe(Settings):
 
 
 # Settings that had another name before: what a recipe says, and what it should say.
-RENAMED = {"training.second_beta": "training.beta2"}
+RENAMED = {
+    "training.second_beta": "training.beta2",
+    "pretrained": "training.start_from",
+}
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 AnySettings = TypeVar("AnySettings", bound=Settings)

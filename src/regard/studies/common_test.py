@@ -8,6 +8,7 @@ from typing import Literal
 from regard.base.errors import DataError, RunError, SettingsError
 from regard.corpora.parallel import SentencePair, read_parallel
 from regard.tasks.translation.data import read_test
+from regard.tasks.translation.forgetting import DOMAIN, kept_tests
 from regard.tasks.translation.settings import DataSettings, TranslationRecipe
 
 REMEDY = "Give one test set for all with --test SOURCE TARGET."
@@ -32,6 +33,23 @@ def common_test(
         if _texts(theirs) != _texts(pairs):
             raise RunError(_difference(first, pairs, other, theirs))
     return pairs
+
+
+def family_tests(
+    runs: Mapping[str, Path], recipes: Mapping[str, TranslationRecipe]
+) -> dict[str, list[SentencePair]]:
+    """Return the tests that fine-tuned runs have kept, if all runs are of one family.
+
+    Such are runs that were fine-tuned on the same data, and what they started from. Nothing is
+    returned for other runs.
+    """
+    tuned = {name: tests for name, folder in runs.items() if (tests := kept_tests(folder))}
+    starts = [Path(start).resolve() for n in tuned if (start := recipes[n].training.start_from)]
+    if not tuned or any(runs[name].resolve() not in starts for name in runs.keys() - tuned):
+        return {}
+    first, *others = tuned.values()
+    shared = {name: p for name, p in first.items() if all(p == one.get(name) for one in others)}
+    return shared if DOMAIN in shared else {}
 
 
 def require_one_direction(data: Mapping[str, DataSettings]) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -15,8 +15,9 @@ from regard.runs.run import Run
 from regard.scoring import bootstrap
 from regard.scoring.bleu import SAMPLES, require_tokenizer
 from regard.settings.recipe import require_known
-from regard.studies.common_test import common_test, require_like
+from regard.studies.common_test import common_test, family_tests, require_like
 from regard.tasks.translation.evaluation import Evaluation, evaluate
+from regard.tasks.translation.forgetting import DOMAIN, GENERAL, translated
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.settings import TranslationRecipe
 from regard.training.progress import read_metrics
@@ -78,6 +79,8 @@ class Contestant:
     paired: bootstrap.PairedResult
     speeds: list[float]
     speed_ratio: float
+    general: bootstrap.PairedResult | None = None
+    """On general sentences, where fine-tuned runs are compared."""
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -105,7 +108,19 @@ class Contestant:
             "updates": history[-1]["step"] if history else None,
             "sentences_per_second": median(self.speeds),
             "speed_ratio": self.speed_ratio,
+            **({} if self.general is None else _general_row(self.general)),
         }
+
+
+def _general_row(found: bootstrap.PairedResult) -> dict[str, Any]:
+    """Return the figures on general sentences, by column name."""
+    return {
+        "general_bleu": found.bleu,
+        "general_bleu_low": found.interval.low,
+        "general_bleu_high": found.interval.high,
+        "general_difference": found.difference,
+        "general_p_value": found.p_value,
+    }
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,8 @@ class Comparison:
     contestants: dict[str, Contestant]
     baseline: str
     pairs: list[SentencePair]
+    general_pairs: list[SentencePair] = field(default_factory=list)
+    """General sentences besides, where fine-tuned runs are compared."""
 
     @property
     def first(self) -> Contestant:
@@ -146,6 +163,7 @@ class Comparison:
         return {
             "baseline": self.baseline,
             "sentences": len(self.pairs),
+            "general_sentences": len(self.general_pairs),
             "signatures": {
                 "bleu": self.first.evaluation.bleu.signature,
                 "chrf": self.first.evaluation.chrf.signature,
@@ -176,9 +194,11 @@ def compare(
 ) -> Comparison:
     """Translate one test set with all runs and compare scores and speed.
 
-    The test set is that of the runs, unless `test` names two files. Speed is measured with the
-    torch engine on a sample of the test sentences, in `rounds`. Confidence intervals and p-values
-    come from `samples` resampled test sets. The baseline is the first run unless it is named.
+    The test set is that of the runs, unless `test` names two files. Fine-tuned runs and the one
+    that they started from are compared on the tests that they kept: of their domain, and a general
+    one. Speed is measured with the torch engine on a sample of the test sentences, in `rounds`.
+    Confidence intervals and p-values come from `samples` resampled test sets. The baseline is the
+    first run unless it is named.
     """
     if len(runs) < 2:
         raise SettingsError(f"A comparison needs two runs or more, not {len(runs)}.")
@@ -187,7 +207,8 @@ def compare(
     require_tokenizer(tokenize)
     recipes = {name: translator_recipe(folder) for name, folder in runs.items()}
     with stage("Reading the test set ..."):
-        pairs = common_test(recipes, test)
+        kept = {} if test is not None else family_tests(runs, recipes)
+        pairs = kept[DOMAIN] if kept else common_test(recipes, test)
     models = {name: load(folder) for name, folder in runs.items()}
     evaluations = {}
     for name, model in models.items():
@@ -201,6 +222,9 @@ def compare(
         sure, paired = _certainty(
             evaluations, pairs, baseline=baseline, tokenize=tokenize, samples=samples
         )
+    general = kept.get(GENERAL, [])
+    with stage(f"Translating {len(general):,} general sentences ..."):
+        outside = _outside(models, general, baseline=baseline, tokenize=tokenize, samples=samples)
     contestants = {
         name: Contestant(
             run=Run.open(folder),
@@ -210,10 +234,31 @@ def compare(
             paired=paired[name],
             speeds=speeds[name],
             speed_ratio=speed_ratio(speeds[name], speeds[baseline]),
+            general=outside.get(name),
         )
         for name, folder in runs.items()
     }
-    return Comparison(contestants, baseline, pairs)
+    return Comparison(contestants, baseline, pairs, general)
+
+
+def _outside(
+    models: Mapping[str, LoadedTranslator],
+    pairs: Sequence[SentencePair],
+    *,
+    baseline: str,
+    tokenize: str,
+    samples: int,
+) -> dict[str, bootstrap.PairedResult]:
+    """Return the paired test on general sentences, if there are any."""
+    if not pairs:
+        return {}
+    return bootstrap.paired_bootstrap(
+        {name: translated(model, pairs, beam=None) for name, model in models.items()},
+        [pair.target for pair in pairs],
+        baseline=baseline,
+        tokenize=tokenize,
+        samples=samples,
+    )
 
 
 def texts_of(evaluation: Evaluation) -> list[str]:

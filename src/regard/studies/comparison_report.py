@@ -89,6 +89,12 @@ def _scores(comparison: Comparison) -> Iterator[report.Section]:
         "probability of a difference this large by chance (paired bootstrap). "
         f"Signatures: BLEU {first.paired.signature}; chrF {first.evaluation.chrf.signature}."
     )
+    if comparison.general_pairs:
+        yield report.Table(
+            f"General sentences ({len(comparison.general_pairs):,}), on which forgetting is seen.",
+            ["model", "BLEU", "±", "difference", "p"],
+            [_general_cells(row) for row in rows],
+        )
     yield report.Table(
         "Cost. All speeds were measured in turn with the same engine; the last column is relative "
         f"to “{comparison.baseline}”.",
@@ -115,6 +121,18 @@ def _score_row(row: dict[str, Any], *, aligned: bool) -> list[str | int | float 
         None if p_value is None else f"{p_value:.3f}",
         row["chrf"],
         *([row["alignment_error_rate"]] * aligned),
+    ]
+
+
+def _general_cells(row: dict[str, Any]) -> list[str | int | float | None]:
+    """Return the scores of a model on general sentences for the page."""
+    p_value = row["general_p_value"]
+    return [
+        row["model"],
+        row["general_bleu"],
+        (row["general_bleu_high"] - row["general_bleu_low"]) / 2,
+        None if p_value is None else row["general_difference"],
+        None if p_value is None else f"{p_value:.3f}",
     ]
 
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from json import dumps
 from pathlib import Path
 from typing import Any
 
 from regard.base.errors import SettingsError
 from regard.runs.display import Display, display_of
 from regard.runs.run import Run, TrainedRun
-from regard.settings.recipe import expect, recipe_text, require_known
-from regard.tasks import overrides_of, parse_recipe
-from regard.tasks.language_modelling import training as language_models
-from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.settings.recipe import expect
+from regard.tasks import overrides_of, recipe_with, train
+from regard.tasks.planning import LEARNED, choose
 from regard.tasks.text_classification import training as classifiers
 from regard.tasks.text_classification.data import read_labelled_splits
 from regard.tasks.text_classification.model import TrainedTextClassifier, confusion_lines
 from regard.tasks.text_classification.settings import TextClassificationRecipe
-
-# What to learn, and the setting that names its data.
-KINDS = {"classify": "train", "continue": "text", "answer": "pairs"}
 
 
 @dataclass(frozen=True)
@@ -71,22 +66,24 @@ def finetune(
     set: Mapping[str, Any] | Iterable[str] = (),
     progress: bool | Display = True,
 ) -> FineTuned | TrainedRun:
-    """Fine-tune the language model of a run on a file, into a new run at `out`.
+    """Fine-tune the language model of a run on a file, as `regard.train(start_from=run)` does.
 
     The task is to "classify" labelled texts, to "continue" with other text, or to "answer" prompts.
-    With `scratch`, a classifier is also trained from scratch, into a folder named after `out`.
+    With `scratch`, a classifier is also trained from scratch, into a folder named after `out`, to
+    see what the pre-training was worth.
     """
-    require_known(task, list(KINDS), what="task")
     display, changes = display_of(progress), overrides_of(set)
-    source, folder, out = Path(data), Path(run), Path(out)
+    folder, out = Path(run), Path(out)
+    given = {"train": str(data)} | ({} if test is None else {"test": str(test)})
     if task != "classify":
-        if test is not None:
+        if test is not None and task in LEARNED:
             raise SettingsError("--test is for --task classify.")
-        return _continue(folder, source, out, changes, kind=KINDS[task], display=display)
-    files = [f"data.train={_quoted(source)}"]
-    files += [f"data.test={_quoted(Path(test))}"] if test is not None else []
-    parsed = parse_recipe('task = "classify-text"', overrides=[*files, *changes], origin="finetune")
-    recipe = classifiers.begin_with(expect(parsed, TextClassificationRecipe), folder)
+        return train(
+            start_from=folder, task=task, data=given, out=out, set=changes, progress=display
+        )
+    change = partial(recipe_with, overrides=changes, options={})
+    chosen = choose(None, given, start=folder, task=task, change=change, display=display)
+    recipe = expect(chosen.recipe, TextClassificationRecipe)
     scratch_folder = out.with_name(f"{out.name}-scratch")
     for place in (out, scratch_folder) if scratch else (out,):
         Run.require_free(place)  # before time is spent on any of them
@@ -95,38 +92,13 @@ def finetune(
         display.note(note)
     for warning in splits.warnings:
         display.note(f"Warning: {warning}")
-    train = partial(classifiers.train_one, splits=splits, display=display)
-    trained = {"pre-trained": train(recipe, out, title="pre-trained")}
+    train_one = partial(classifiers.train_one, splits=splits, display=display)
+    trained = {"pre-trained": train_one(recipe, out, title="pre-trained")}
     if scratch:
-        trained["from scratch"] = train(
+        trained["from scratch"] = train_one(
             classifiers.from_scratch(recipe),
             scratch_folder,
             title="from scratch",
             tokenizer_of=folder,
         )
     return FineTuned(trained)
-
-
-def _continue(
-    run: Path, data: Path, out: Path, changes: Sequence[str], *, kind: str, display: Display
-) -> TrainedRun:
-    """Go on with training on other text, or on prompts with answers."""
-    before = Run.open(run).recipe(LanguageModelRecipe)
-    recipe = parse_recipe(
-        recipe_text(before),
-        overrides=[
-            "data.text=[]",
-            "data.pairs=[]",
-            "data.valid=[]",
-            f"data.{kind}={_quoted(data)}",
-            f"training.start_from={_quoted(run)}",
-            *changes,
-        ],
-        origin="finetune",
-    )
-    return language_models.train(recipe, out, title="fine-tuning", display=display)
-
-
-def _quoted(path: Path) -> str:
-    """Return a path as TOML writes it, so that no name is taken for a number or a list."""
-    return dumps(str(path), ensure_ascii=False)

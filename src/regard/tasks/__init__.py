@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from regard.settings.recipe import (
     option_table,
     parse_table,
     read_table,
+    recipe_text,
     require_known,
+    toml_value,
     validate,
     with_paths,
 )
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from regard.tasks.planning import AutoChoice
 
 AUTO = "auto"
-# The name that recipes give a task, and the module that defines its `TASK`.
+# What "auto" chooses among, so that `set` knows its keys.
+AUTO_RECIPE = 'model.family = "transformer"'
+# The name of a task in recipes, and the module that defines its `TASK`.
 TASKS = {
     "translate": "regard.tasks.translation",
     "forecast": "regard.tasks.forecasting",
@@ -76,7 +81,7 @@ class View:
     shown: Callable[[int], Any] | None = None
     """Returns what a terminal of this width shows in place of a picture."""
     remedy: str = "Name a picture to write with --out, or ask for --json."
-    """What is said where nothing can be shown."""
+    """The message where nothing can be shown."""
 
     def _repr_html_(self) -> str:
         from tempfile import TemporaryDirectory
@@ -108,13 +113,15 @@ class Task:
     report: Callable[..., None]
     """(trained, path, *, title): write the HTML report of a training."""
     views: Mapping[str, Callable[[LookRequest], View]]
-    """What there is to look at, by name; "map" is what a look shows without further options."""
+    """What there is to look at, by name; "map" is shown without further options."""
     trace: Callable[[Any, str], Trace] | None = None
     """Return every value on the way of one input through a loaded model."""
     untrained: Callable[[Any, str], Any] | None = None
     """Return a loaded model with fresh weights that can read this input, to be traced."""
     auto: Callable[..., AutoChoice] | None = None
     """(recipe, data, *, minutes): choose the settings that the recipe leaves open."""
+    fine_tune: Callable[..., AutoChoice] | None = None
+    """(folder, recipe or None, data, *, change): choose how to go on from a run."""
     takes_model: bool = False
     """Whether `train` and `load` take a `model`: a function of the user that builds the network."""
     store: Callable[..., Sequence[str] | None] | None = None
@@ -166,10 +173,9 @@ def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def load(folder: str | Path, *, model: Callable[..., nn.Module] | None = None) -> Any:
-    """Load the best model of a run; what it can do depends on what it was trained for.
+    """Load the best model of a run: one that translates, generates, classifies or forecasts.
 
-    A translator translates, a language model generates, a classifier classifies, a forecaster
-    forecasts. `model` is the function that built the network, if that was done in Python.
+    `model` is the function that built the network, if that was done in Python.
     """
     from regard.runs.run import Run
 
@@ -245,6 +251,8 @@ def train(
     columns: str | int | Sequence[str | int] | None = None,
     built_in: bool = False,
     minutes: int | float | None = None,
+    start_from: str | Path | None = None,
+    task: str | None = None,
     set: Mapping[str, Any] | Iterable[str] = (),
     model: Callable[..., nn.Module] | None = None,
     resume: bool | str | Path = False,
@@ -253,16 +261,16 @@ def train(
     """Train by a recipe, test, and write a report: what `regard train` does.
 
     `recipe` is the name of a shipped recipe, a .toml file, a recipe, or "auto" for one that suits
-    data and minutes. `data` is what to learn from: a file, two files with a sentence a line, a
-    folder, records from memory, as (source, target) or (text, label), or a mapping of "train",
-    "valid" and "test" to any of these. `pair`, as "en-de", and `columns`, names or numbers from 1,
-    say what to take from the files; `built_in` takes the built-in data. `minutes` ends the training
-    after this time. `set` changes settings by their dotted names, as `{"training.steps": 200}`.
-    `model` is a function that builds the network from the sizes of the vocabularies. `resume` is a
-    run to go on with; `set` may still change its limits. `progress=False` keeps silent.
-
-    Ctrl-C and SIGTERM stop a training after the running update with a checkpoint; it then raises
-    `Interrupted`, a KeyboardInterrupt.
+    data and minutes. `data` is a file, two files with a sentence a line, a folder, records from
+    memory, as (source, target) or (text, label), or a mapping of "train", "valid" and "test" to any
+    of these. `pair`, as "en-de", and `columns`, names or numbers from 1, say what to take from the
+    files; `built_in` takes the built-in data. `minutes` ends the training after this time.
+    `start_from` is a run to fine-tune, whose model and tokenizers are kept; no recipe is needed,
+    and the data may also have the parts "mix" and "general_test". `task` is what to learn from a
+    language model. `set` changes settings by their dotted names. `model` is a function that builds
+    the network from the sizes of the vocabularies. `resume` is a run to go on with; `set` may still
+    change its limits. Ctrl-C and SIGTERM stop a training after the running update with a
+    checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
@@ -270,48 +278,47 @@ def train(
     """
     from regard.runs.display import display_of
 
-    folder = _folder_to_resume(recipe, out, resume)
+    folder = _folder_to_resume(recipe, out, resume, start=start_from)
     if folder is not None:
         recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
         set = ()
-    if recipe is None or out is None:
+    if (recipe is None and start_from is None) or out is None:
         raise _missing("a recipe" if recipe is None else "a folder for the run: --out DIR")
     title = folder.name if folder is not None else recipe if isinstance(recipe, str) else None
     if built_in and data is not None:
         raise SettingsError("--data and --built-in exclude each other; choose one.")
     given = {"pair": pair, "columns": columns, "built_in": built_in or None, "minutes": minutes}
     display, overrides = display_of(progress), overrides_of(set)
-    recipe = recipe_with(recipe, overrides, given)
-    if title == AUTO:
-        recipe, data = _chosen(recipe, data, overrides, display)
-    task = task_of(recipe.task)
+    change = partial(recipe_with, overrides=overrides, options=given)
+    if recipe is not None and recipe != AUTO and start_from is None and task is None:
+        recipe = change(recipe)
+    else:
+        start = None if start_from is None else Path(start_from)
+        recipe, data = _chosen(recipe, data, start, task=task, change=change, display=display)
     if model is None:
         require_buildable(recipe)
-    return task.train(
-        recipe,
-        Path(out),
-        title=recipe.title or title or recipe.task,
-        resume=bool(resume),
-        data=data,
-        display=display,
-        **_given_model(recipe.task, task, model),
-    )
-
-
-def _missing(what: str) -> SettingsError:
-    return SettingsError(
-        f"A training needs {what}. To go on with a run: regard train --resume DIR."
+    kind, title = task_of(recipe.task), recipe.title or title or recipe.task
+    more = _given_model(recipe.task, kind, model)
+    return kind.train(
+        recipe, Path(out), title=title, resume=bool(resume), data=data, display=display, **more
     )
 
 
 def _chosen(
-    recipe: Recipe, data: Any, overrides: Sequence[str], display: Display
+    recipe: str | Path | Recipe | None, data: Any, start: Path | None, **options: Any
 ) -> tuple[Recipe, Any]:
-    """Return the recipe that suits the data, with the overrides, and the data as it was read."""
+    """Return a recipe that suits the data or fine-tunes a run, and the data as it was read."""
     from regard.tasks.planning import choose
 
-    found = choose(recipe, data, display=display)
-    return recipe_with(found.recipe, overrides, {}), found.data
+    found = choose(recipe, data, start=start, **options)
+    return found.recipe, found.data
+
+
+def _missing(what: str) -> SettingsError:
+    return SettingsError(
+        f"A training needs {what}. To go on with a run: regard train --resume DIR. To fine-tune "
+        "one: regard train --from DIR --data FILE --out NEW."
+    )
 
 
 def recipe_with(
@@ -319,7 +326,9 @@ def recipe_with(
 ) -> Recipe:
     """Return a recipe, or that of a name, with overrides and with options of `train`."""
     if recipe == AUTO:  # what is open is chosen when the data is known
-        recipe = parse_recipe("", overrides=overrides, origin=f"recipe {AUTO}")
+        named = any(override.startswith("task=") for override in overrides)
+        text = "" if named else AUTO_RECIPE
+        recipe = parse_recipe(text, overrides=overrides, origin=f"recipe {AUTO}")
     elif not isinstance(recipe, Recipe):
         recipe = find_recipe(str(recipe), overrides=overrides)
     elif overrides:
@@ -331,9 +340,11 @@ def recipe_with(
 
 
 def _folder_to_resume(
-    recipe: str | Path | Recipe | None, out: str | Path | None, resume: bool | str | Path
+    recipe: Any, out: str | Path | None, resume: bool | str | Path, *, start: str | Path | None
 ) -> Path | None:
     """Return the run whose own recipe is gone on with; None if a recipe is given."""
+    if start is not None and resume:
+        raise SettingsError("--from begins a training, --resume goes on with one: leave one out.")
     if not isinstance(resume, bool):
         if recipe is not None or out is not None:
             raise SettingsError("resume=DIR goes on with that run alone: give no recipe, no out.")
@@ -363,9 +374,7 @@ def require_buildable(recipe: Recipe) -> None:
         require_memory(task_of(recipe.task).build(recipe))
 
 
-def _given_model(
-    name: str, task: Task, model: Callable[..., nn.Module] | None
-) -> dict[str, Callable[..., nn.Module]]:
+def _given_model(name: str, task: Task, model: Callable[..., nn.Module] | None) -> dict[str, Any]:
     """Return a user's model as an argument, or refuse it where the task takes none."""
     if model is None:
         return {}
@@ -376,8 +385,6 @@ def _given_model(
 
 def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
     """Return changes of settings as `key=value`, as the command line has them."""
-    from regard.settings.recipe import toml_value
-
     if not isinstance(given, Mapping):
         return list(given)
     return [f"{key}={toml_value(value)}" for key, value in given.items()]
@@ -385,8 +392,6 @@ def overrides_of(given: Mapping[str, Any] | Iterable[str]) -> list[str]:
 
 def _changed(recipe: Recipe, overrides: Sequence[str]) -> Recipe:
     """Return a recipe with other settings; a key of the built-in data asks for it, as in TOML."""
-    from regard.settings.recipe import recipe_text
-
     data = getattr(recipe, "data", None)
     key = getattr(data, "asks_for_built_in", None)
     table = parse_table(recipe_text(recipe), overrides=overrides, origin="recipe")

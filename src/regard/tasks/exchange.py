@@ -24,6 +24,8 @@ class ImportedRun:
     format: str
     parameters: int
     notes: tuple[str, ...]
+    reads_both_ways: bool = False
+    """Whether it is a language model that guesses hidden tokens, and cannot continue a text."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -73,6 +75,7 @@ def import_model(
         format=kind.name,
         parameters=sum(parameter.numel() for parameter in found.model.parameters()),
         notes=(*found.notes, *(more or ())),
+        reads_both_ways=bool(getattr(found.model, "reads_both_ways", False)),
     )
 
 

@@ -41,6 +41,11 @@ class TrainingBatch(Counted, Protocol):
 AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
 
 
+def in_minutes(minutes: float) -> str:
+    """Return a time in words: "1 minute", "2.5 minutes"."""
+    return f"{minutes:g} minute{'s' * (minutes != 1)}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """When to stop, validate and save."""
@@ -65,7 +70,7 @@ class Limits:
         if progress.step >= self.steps:
             return f"all {self.steps} updates done"
         if self.minutes is not None and progress.seconds >= 60 * self.minutes:
-            return f"{self.minutes:g} minutes are over"
+            return f"{in_minutes(self.minutes)} {'is' if self.minutes == 1 else 'are'} over"
         if self.patience is not None and progress.without_progress >= self.patience:
             return f"no progress in {self.patience} validations"
         return None

@@ -165,7 +165,7 @@ class BidirectionalTransformer(nn.Module):
         with_weights: bool = False,
         probe: Probe | None = None,
     ) -> tuple[Output, None]:
-        """Read whole texts; where the mask is False there is padding, which nobody sees."""
+        """Read whole texts; padding, where the mask is False, gets no attention."""
         features, weights = self._read(tokens, mask, with_weights=with_weights, probe=probe)
         return Output(features, weights[-1].mean(dim=1) if weights else None), None
 

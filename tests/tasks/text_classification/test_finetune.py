@@ -10,7 +10,7 @@ import torch
 
 from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.models.language_model import build_language_model
-from regard.models.text_classifier import LowRank, add_adapters, merge_adapters
+from regard.models.pretrained import LowRank, add_adapters, merge_adapters
 from regard.runs.run import Run, open_run
 from regard.settings.models import CausalTransformerSettings
 from regard.settings.recipe import expect
@@ -147,7 +147,7 @@ def test_a_look_shows_which_words_decided(corpus: Path, pretrained: Path, tmp_pa
 def test_the_same_network_from_scratch(corpus: Path, pretrained: Path, tmp_path: Path) -> None:
     changes = ["training.adapter_rank=2", "training.epochs=2"]
     recipe = from_scratch(begin_with(recipe_of(corpus, *changes), pretrained))
-    assert (recipe.pretrained, recipe.training.adapter_rank) == (None, 0)
+    assert (recipe.training.start_from, recipe.training.adapter_rank) == (None, 0)
     trained = train(recipe, tmp_path / "run", tokenizer_of=pretrained)
     assert trained.model.text.size == load_size(pretrained)
     assert trained.score.examples == 30

@@ -15,7 +15,7 @@ from regard.runs.run import Run, finish_or_start
 from regard.settings.recipe import expect, validate
 from regard.tasks import find_recipe
 from regard.tasks.translation import examples as task_examples
-from regard.tasks.translation.data import Splits, read_splits, sizes_without
+from regard.tasks.translation.data import Splits, given_splits, read_splits, sizes_without
 from regard.tasks.translation.settings import DataSettings, TranslationRecipe
 
 
@@ -100,6 +100,17 @@ def test_weights_and_temperature_decide_the_shares(corpora: list[str], tmp_path:
     other = prepared(tmp_path / "warm", corpora[:2], "data.temperature=100").mixture
     assert other is not None
     assert other.taken[1] / sum(other.taken) == pytest.approx(0.5, abs=0.02)
+
+
+def test_corpora_are_given_apart_from_their_weights(corpora: list[str]) -> None:
+    recipe = find_recipe("transformer-tiny", overrides=["data.weights=[1,3]"])
+    settings = expect(recipe, TranslationRecipe)
+    _, splits = given_splits(settings, corpora[:2])
+    assert len(splits.corpora) == 2
+    with pytest.raises(SettingsError, match="there are 3 corpora in train and 2 weights"):
+        given_splits(settings, corpora)
+    with pytest.raises(SettingsError, match=r"mix files; pairs from memory are one corpus"):
+        given_splits(settings, [("a", "b")] * 20)
 
 
 def test_a_corpus_without_a_usable_pair_is_named(corpora: list[str], tmp_path: Path) -> None:

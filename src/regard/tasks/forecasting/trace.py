@@ -9,17 +9,19 @@ import torch
 from regard.base.errors import RegardError
 from regard.models.forecaster import Forecaster
 from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
+from regard.models.layer_traces import gate_arrays
 from regard.tasks.forecasting.data import read_series, read_table
 from regard.tasks.forecasting.model import LoadedForecaster, build
 from regard.tasks.forecasting.settings import ForecastRecipe
 
-LAST = "last"
+FIRST, LAST = "first", "last"
 
 
 def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
-    """Trace a window: numbers with commas or spaces between, a CSV file, or `last`.
+    """Trace a window: numbers with commas or spaces between, a CSV file, or a place in the series.
 
-    A file or `last` stands for the last window of the file, or of the recipe's own series.
+    A file stands for its last window; `first`, `last` and `@40` for windows of the recipe's own
+    series: the first one, the last one, and the one that begins at value 40, counted from 0.
     """
     window = torch.tensor(_window(loaded, text))[None]
     loaded.model.eval()
@@ -39,14 +41,29 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
         arrays=arrays,
         labels={},
         parts=traced_parts(outputs),
+        inside=gate_arrays(
+            loaded.model.rnn,
+            (window if window.dim() == 3 else window[:, :, None])[0],
+            loaded.model.rnn.zero_state(1),
+            name="rnn",
+            axis="time",
+        ),
     )
 
 
 def _window(loaded: LoadedForecaster, text: str) -> np.ndarray:
     """Return the window that the text means, in the model's units."""
     data = loaded.recipe.data
-    if text == LAST:
-        return read_series(data)[0].read[-data.window :].copy()
+    if text in (FIRST, LAST) or re.fullmatch(r"@[0-9]{1,9}", text):
+        series = read_series(data)[0].read
+        last = len(series) - data.window
+        start = {FIRST: 0, LAST: last}.get(text, int(text[1:]) if text[0] == "@" else 0)
+        if start > last:
+            raise RegardError(
+                f"There is no window at {start}: the series has {len(series)} values, and the last "
+                f"window begins at {last}."
+            )
+        return series[start : start + data.window].copy()
     if text.lower().endswith((".csv", ".csv.gz")):
         values = read_table(Path(text), data).values[-data.window :]
         return loaded.scale(values if data.inputs else values[:, 0])
@@ -55,7 +72,7 @@ def _window(loaded: LoadedForecaster, text: str) -> np.ndarray:
     except ValueError:
         raise RegardError(
             f"{text!r} is no window of a series: give {data.window} numbers with commas between, "
-            f"a CSV file, or {LAST!r} for the last window of the recipe's own series."
+            f"a CSV file, or 'first', {LAST!r} or '@40' for a window of the recipe's own series."
         ) from None
     return loaded.scale(numbers)
 
@@ -73,6 +90,7 @@ FORECAST_AXES = {
     "score": ("time",),
     "alpha": ("time",),
     "alpha_state": ("time", "hidden"),
+    "bias": ("hidden",),
     "context": ("hidden",),
     "output": ("horizon",),
 }
@@ -82,6 +100,7 @@ def forecast_formulas(model: Forecaster) -> dict[str, str]:
     """Return the formula of every value on the way through this model."""
     pooling = model.attention
     return {
+        "bias": "b, the bias of the attention layer",
         "input": "x_t, scaled",
         "state": "h_t = f(x_t, h_{t-1})",
         "score": "e_t = tanh(w . h_t + b_t)",

@@ -15,8 +15,10 @@ TASK = Task(
         "word": LazyFunction("regard.tasks.language_modelling.views:word_view"),
         "arcs": LazyFunction("regard.tasks.language_modelling.views:arcs_view"),
     },
+    fine_tune=LazyFunction("regard.tasks.language_modelling.fine_tuning:fine_tune"),
     store=LazyFunction("regard.tasks.language_modelling.exchange:store"),
     intervene=LazyFunction(
         "regard.tasks.language_modelling.interventions:intervene_in_language_model"
     ),
+    trace=LazyFunction("regard.tasks.language_modelling.trace:trace_language_model"),
 )

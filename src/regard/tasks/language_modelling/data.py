@@ -181,11 +181,11 @@ def held_out_note(settings: schema.TextSettings, texts: Texts | None) -> str:
     return f"Held out: the last {settings.valid_share:.0%} of the data for validation."
 
 
-class _Parts:
+class Parts:
     """The two parts of a text, which can be read again and again."""
 
-    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path):
-        """Measure the parts, unless the folder of a run knows them from before."""
+    def __init__(self, settings: schema.TextSettings, texts: Texts | None, known: Path | None):
+        """Measure the parts, unless the folder `known` of a run has them from before."""
         sources.require_files(settings.from_memory and texts is None, what="texts")
         if not (texts.text if texts else settings.text):
             raise sources.no_data("texts")
@@ -198,21 +198,23 @@ class _Parts:
             self._valid = partial(texts.chunks, "valid") if texts.valid else None
         measured = running_text.measured
         named = [[] if texts else [*map(Path, part)] for part in (settings.text, settings.valid)]
-        self.measure = measured(self._text, named[0], known / "text.json")
+        records = [known / name if known else None for name in ("text.json", "valid.json")]
+        self.measure = measured(self._text, named[0], records[0])
         held = 0 if self._valid else round(self.measure.characters * settings.valid_share)
         self.characters = self.measure.characters - held
         self.digests = (
             f"{self.measure.digest}:{self.characters}",
-            measured(self._valid, named[1], known / "valid.json").digest if self._valid else "end",
+            measured(self._valid, named[1], records[1]).digest if self._valid else "end",
         )
 
     def train(self) -> Iterator[str]:
+        """Yield the text to train on."""
         return running_text.between(self._text(), 0, self.characters)
 
     def valid(self) -> Iterator[str]:
-        if self._valid:
-            return self._valid()
-        return running_text.between(self._text(), self.characters, self.measure.characters)
+        """Yield the text to validate on."""
+        first, last = self.characters, self.measure.characters
+        return self._valid() if self._valid else running_text.between(self._text(), first, last)
 
 
 def prepare_text(
@@ -220,7 +222,7 @@ def prepare_text(
 ) -> TextData:
     """Return the run's tokenizer and token files, made from its text if they are not there yet."""
     folder = run.folder
-    parts = _Parts(recipe.data, texts, folder / "data")
+    parts = Parts(recipe.data, texts, folder / "data")
     if not (folder / f"{TOKENIZER}.json").is_file():
         learned = _tokenizer(recipe, parts)
         learned.save(folder, TOKENIZER)
@@ -237,7 +239,7 @@ def prepare_text(
     return data
 
 
-def _tokenizer(recipe: schema.LanguageModelRecipe, parts: _Parts) -> tokenizers.AnyTokenizer:
+def _tokenizer(recipe: schema.LanguageModelRecipe, parts: Parts) -> tokenizers.AnyTokenizer:
     """Return a tokenizer of the training part, or that of the run to go on from."""
     start = recipe.training.start_from
     if start is not None:

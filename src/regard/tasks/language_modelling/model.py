@@ -13,6 +13,7 @@ from regard.base.shapes import Float, Tensor
 from regard.decoding.sampling import Choice, Drawn, continuation
 from regard.models.build import build_for
 from regard.models.language_model import LanguageModel, build_language_model
+from regard.models.pretrained import add_adapters, merge_adapters
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.settings.recipe import validate
 from regard.tasks.language_modelling import data
@@ -219,7 +220,10 @@ def load(folder: str | Path) -> LoadedLanguageModel:
     text = RunningText(load_tokenizer(run.folder, data.TOKENIZER))
     weights = run.weights()
     model = build_for(lambda: build_language_model(recipe.model, vocab=text.size), weights)
+    if recipe.training.adapter_rank:
+        add_adapters(model, rank=recipe.training.adapter_rank)
     load_weights(model, weights)
+    merge_adapters(model)
     model.eval()
     return LoadedLanguageModel(model=model, text=text, recipe=recipe)
 

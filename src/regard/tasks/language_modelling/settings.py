@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from regard.settings.language_models import LanguageModelSettings
 from regard.settings.models import CausalTransformerSettings
-from regard.settings.recipe import File, Files, Names, Recipe, Settings
+from regard.settings.recipe import Files, Names, Recipe, Settings, StartSettings
 
 
 class TextSettings(Settings):
@@ -56,13 +56,10 @@ class LanguageTokenizerSettings(Settings):
     )
 
 
-class PretrainingSettings(Settings):
+class PretrainingSettings(StartSettings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
-    start_from: File = Field(
-        None, description="folder of a run whose weights and tokenizer to start from"
-    )
     steps: int = Field(2_000, ge=1, description="largest number of updates")
     minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
     batch_size: int = Field(12, ge=1, description="windows per batch")
@@ -132,6 +129,8 @@ class LanguageModelRecipe(Recipe):
     kept_on_resume: ClassVar[Mapping[str, str]] = {
         **Recipe.kept_on_resume,
         "training.start_from": "decides the first weights and the vocabulary",
+        "training.freeze": "decides which weights are trained",
+        "training.adapter_rank": "decides which weights the model has",
         "training.batch_size": "decides which windows form a batch",
     }
 

@@ -13,7 +13,7 @@ from regard.base.files import write_file
 from regard.batching.batch import split_rows
 from regard.compute.device import processes_for
 from regard.models.language_model import build_language_model
-from regard.models.pretrained import load_extended
+from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
@@ -43,7 +43,11 @@ def train_language_model(
     torch.manual_seed(settings.seed)
     model = build_language_model(recipe.model, vocab=data.text.size)
     if settings.start_from is not None and run.last_update is None:
-        load_extended(model, read_tensors(Run.open(Path(settings.start_from)).weights()))
+        weights = read_tensors(Run.open(Path(settings.start_from)).weights())
+        load_extended(model, merged_weights(weights))
+    if settings.adapter_rank:
+        add_adapters(model, rank=settings.adapter_rank)
+    freeze(model, settings.freeze)
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)

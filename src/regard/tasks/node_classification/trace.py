@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from regard.attention.graph import EdgeScore
+from regard.attention.probe import Probe, Recorder
 from regard.base.shapes import Tensor
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded
 from regard.tasks.node_classification.model import LoadedGraphClassifier
@@ -15,7 +16,8 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
     node = graph.find(text.strip())
     loaded.model.eval()
     with torch.no_grad(), recorded(loaded.model) as outputs:
-        output = loaded.model(loaded.tensors, with_weights=True)
+        recorder = Recorder()
+        output = loaded.model(loaded.tensors, with_weights=True, probe=Probe(recorder))
     labels: dict[str, list[str]] = {"class": list(graph.classes)}
     arrays: list[TracedArray] = []
     edges = loaded.tensors.edges
@@ -31,6 +33,15 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
                 (axis, "head"),
                 weights[into].numpy(),
                 f"alpha_ij = softmax_j(e_ij) over the neighbours j, {score.formula}",
+            )
+        )
+        edge_scores = recorder.get("graph", number - 1, "edge_scores")
+        arrays.append(
+            TracedArray(
+                "score" if number == 1 else f"score_{number}",
+                (axis, "head"),
+                edge_scores.t()[into].numpy(),
+                score.formula,
             )
         )
     if output.hidden is not None:

@@ -9,6 +9,7 @@ TASK = Task(
     load=LazyFunction("regard.tasks.text_classification.model:load"),
     build=LazyFunction("regard.tasks.text_classification.model:build"),
     report=LazyFunction("regard.tasks.text_classification.report:write_report"),
+    fine_tune=LazyFunction("regard.tasks.text_classification.training:fine_tune"),
     views={
         "map": LazyFunction("regard.tasks.text_classification.views:map_view"),
         "heads": LazyFunction("regard.tasks.text_classification.views:heads_view"),
@@ -16,4 +17,5 @@ TASK = Task(
         "arcs": LazyFunction("regard.tasks.text_classification.views:arcs_view"),
     },
     intervene=LazyFunction("regard.tasks.language_modelling.interventions:intervene_in_classifier"),
+    trace=LazyFunction("regard.tasks.language_modelling.trace:trace_classifier"),
 )

@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
+from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import RegardError, RunError
 from regard.batching.texts import LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
 from regard.models import text_classifier
 from regard.models.build import build_for
 from regard.models.language_model import build_language_model
+from regard.models.pretrained import add_adapters, merge_adapters
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ClassificationScore, score_labels
 from regard.tasks.language_modelling.data import TOKENIZER
@@ -183,7 +185,8 @@ def build_text_classifier(
     network = build_language_model(recipe.model, vocab=vocab)
     model = text_classifier.classifier_of(network, labels=labels, dropout=recipe.training.dropout)
     if recipe.training.adapter_rank:
-        text_classifier.add_adapters(model.backbone, rank=recipe.training.adapter_rank)
+        rank = recipe.training.adapter_rank
+        add_adapters(model.backbone, rank=rank, to=[MultiHeadAttention])
     return model
 
 
@@ -202,7 +205,7 @@ def load(folder: str | Path) -> LoadedTextClassifier:
         lambda: build_text_classifier(recipe, vocab=text.size, labels=len(labels)), weights
     )
     load_weights(model, weights)
-    text_classifier.merge_adapters(model)
+    merge_adapters(model)
     model.requires_grad_(False).eval()
     return LoadedTextClassifier(model=model, text=text, labels=labels, recipe=recipe)
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from regard.settings.language_models import LanguageModelSettings
 from regard.settings.models import CausalTransformerSettings
-from regard.settings.recipe import File, Files, Names, Recipe, Settings
+from regard.settings.recipe import Files, Names, Recipe, Settings, StartSettings
 from regard.tasks.language_modelling.settings import LanguageTokenizerSettings
 
 
@@ -36,7 +36,7 @@ class LabelledSettings(Settings):
     from_memory: bool = Field(False, description="the texts were given in Python, not in files")
 
 
-class FineTuningSettings(Settings):
+class FineTuningSettings(StartSettings):
     """How the classifier is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
@@ -57,9 +57,6 @@ class FineTuningSettings(Settings):
     )
     freeze_layers: int = Field(
         0, ge=0, description="freeze the embedding and this many layers above it; 0: none"
-    )
-    adapter_rank: int = Field(
-        0, ge=0, description="rank of adapters (LoRA) that are trained alone; 0: all weights"
     )
     clip: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     validate_every: int | None = Field(
@@ -83,6 +80,8 @@ class TextClassificationRecipe(Recipe):
     kept_on_resume: ClassVar[Mapping[str, str]] = {
         **Recipe.kept_on_resume,
         "training.tokens": "decides which texts form a batch",
+        "training.start_from": "decides the first weights and the vocabulary",
+        "training.freeze": "decides which weights are trained",
         "training.freeze_layers": "decides which weights are trained",
         "training.adapter_rank": "decides which weights the model has",
         "training.layer_decay": "decides how the optimiser groups the weights",
@@ -90,9 +89,6 @@ class TextClassificationRecipe(Recipe):
     }
 
     task: Literal["classify-text"] = "classify-text"
-    pretrained: File = Field(
-        None, description="folder of a language model whose tokenizer, network and weights to use"
-    )
     data: LabelledSettings = LabelledSettings()  # type: ignore[call-arg]
     tokenizer: LanguageTokenizerSettings = LanguageTokenizerSettings()  # type: ignore[call-arg]
     model: LanguageModelSettings = CausalTransformerSettings()  # type: ignore[call-arg]

@@ -1,8 +1,9 @@
 """Fine-tuning: the network of a language model learns to classify, or the same one from scratch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,12 +14,14 @@ from regard.base.files import write_json
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
+from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
+from regard.tasks.planning import AutoChoice
 from regard.tasks.text_classification import data as task_data
 from regard.tasks.text_classification import model as loaded_model
 from regard.tasks.text_classification.report import write_report
@@ -30,22 +33,47 @@ from regard.training.losses import LossSum
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
 
-ORIGINAL = ".parametrizations.weight.original"  # how torch names a matrix that has an adapter
-
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
     """Return the recipe with the tokenizer and the network of a language model."""
     found = Run.open(pretrained).recipe(LanguageModelRecipe)
-    changes = {"pretrained": str(pretrained), "tokenizer": found.tokenizer, "model": found.model}
+    training = recipe.training.model_copy(update={"start_from": str(pretrained)})
+    changes = {"training": training, "tokenizer": found.tokenizer, "model": found.model}
     return TextClassificationRecipe.model_validate({**dict(recipe), **changes})
+
+
+def fine_tune(
+    folder: Path,
+    recipe: TextClassificationRecipe | None,
+    data: task_data.GivenTexts | None,
+    *,
+    change: Callable[[Any], Any],
+) -> AutoChoice:
+    """Return the recipe that learns labels with the network of a language model, and the reasons.
+
+    `recipe` is one that the user has named; the settings of a fresh one are for fine-tuning.
+    """
+    chosen = change(begin_with(recipe or TextClassificationRecipe.model_validate({}), folder))
+    chosen, _ = task_data.given_texts(chosen, data)
+    training = chosen.training
+    reasons = (
+        f"network and tokenizer are those of {folder}, with a fresh layer for the labels",
+        f"{training.epochs} epochs at a learning rate of {training.learning_rate:g}; the epoch "
+        "that validates best is kept",
+    )
+    return AutoChoice(chosen, data if chosen.data.from_memory else None, reasons)
 
 
 def from_scratch(recipe: TextClassificationRecipe) -> TextClassificationRecipe:
     """Return the recipe of the same network with fresh weights, all of which are trained."""
-    whole = {"freeze_layers": 0, "adapter_rank": 0, "layer_decay": 1.0}
-    return recipe.model_copy(
-        update={"pretrained": None, "training": recipe.training.model_copy(update=whole)}
-    )
+    whole = {
+        "start_from": None,
+        "freeze": (),
+        "freeze_layers": 0,
+        "adapter_rank": 0,
+        "layer_decay": 1.0,
+    }
+    return recipe.model_copy(update={"training": recipe.training.model_copy(update=whole)})
 
 
 def train_text_classifier(
@@ -63,9 +91,10 @@ def train_text_classifier(
     write_json(run.folder / loaded_model.LABELS, splits.labels, indent=None)
     torch.manual_seed(settings.seed)
     model = loaded_model.build_text_classifier(recipe, vocab=text.size, labels=len(splits.labels))
-    if recipe.pretrained is not None and run.last_update is None:
-        _load_backbone(model, read_tensors(Run.open(Path(recipe.pretrained)).weights()))
-    _freeze(model, settings.freeze_layers)
+    if settings.start_from is not None and run.last_update is None:
+        weights = read_tensors(Run.open(Path(settings.start_from)).weights())
+        _load_backbone(model, merged_weights(weights))
+    _freeze(model, settings)
     loaded = loaded_model.LoadedTextClassifier(
         model=model, text=text, labels=splits.labels, recipe=recipe
     )
@@ -157,7 +186,9 @@ def _height(name: str, layers: int) -> int:
     return layers + 1
 
 
-def _freeze(model: TextClassifier, frozen: int) -> None:
+def _freeze(model: TextClassifier, settings: FineTuningSettings) -> None:
+    freeze(model, settings.freeze)
+    frozen = settings.freeze_layers
     if not frozen:
         return
     if not any(name.startswith("backbone.layers.") for name, _ in model.named_parameters()):
@@ -176,8 +207,8 @@ def _load_backbone(model: TextClassifier, weights: dict[str, torch.Tensor]) -> N
             continue  # an adapter is new
         if plain not in weights or weights[plain].shape != parameter.shape:
             raise SettingsError(
-                f"pretrained: that run's model has no weights {plain!r} of this shape. Use the "
-                "settings under 'model' of that run."
+                f"training.start_from: that run's model has no weights {plain!r} of this shape. "
+                "Use the settings under 'model' of that run."
             )
         parameter.copy_(weights[plain])
 
@@ -187,7 +218,8 @@ def _tokenizer(
 ) -> RunningText:
     """Return the run's tokenizer: taken over, or learned from the training texts."""
     if not (run.folder / f"{TOKENIZER}.json").is_file():
-        source = other or (Path(recipe.pretrained) if recipe.pretrained else None)
+        start = recipe.training.start_from
+        source = other or (Path(start) if start else None)
         if source is not None:
             tokenizer = load_tokenizer(Run.open(source).folder, TOKENIZER)
         else:
@@ -230,8 +262,8 @@ def train(
 ) -> loaded_model.TrainedTextClassifier:
     """Train a text classifier, test it and write its report."""
     settings = expect(recipe, TextClassificationRecipe)
-    if settings.pretrained is not None:
-        settings = begin_with(settings, Path(settings.pretrained))
+    if settings.training.start_from is not None and not resume:  # a run has all of it
+        settings = begin_with(settings, Path(settings.training.start_from))
     display = SilentDisplay() if display is None else display
     if not resume:
         Run.require_free(out)

@@ -16,6 +16,7 @@ TASK = Task(
         "arcs": LazyFunction("regard.tasks.translation.views:arcs_view"),
     },
     auto=LazyFunction("regard.tasks.translation.auto:auto"),
+    fine_tune=LazyFunction("regard.tasks.translation.fine_tuning:fine_tune"),
     takes_model=True,
     trace=LazyFunction("regard.tasks.translation.trace:trace_translator"),
     untrained=LazyFunction("regard.tasks.translation.trace:untrained"),

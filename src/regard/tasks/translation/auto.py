@@ -29,7 +29,7 @@ from regard.tasks.planning import AutoChoice
 from regard.tasks.translation.data import GivenData, given_splits
 from regard.tasks.translation.objective import batch_loss, optimizer_of
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.training.loop import Limits, Objective, Optimisation, Validation
+from regard.training.loop import Limits, Objective, Optimisation, Validation, in_minutes
 from regard.training.update import Sharing
 
 
@@ -166,7 +166,7 @@ def choose(
     rate = float(f"{RATE * sqrt(batch / RATE_TOKENS) * LADDER[0].width / size.width:.2g}")
     warmup = max(10, round(WARMUP_SHARE * updates))
     table = {
-        "title": f"auto: {found.pairs:,} pairs in {minutes:g} minutes",
+        "title": f"auto: {found.pairs:,} pairs in {in_minutes(minutes)}",
         "tokenizer": {"kind": level, "shared": True}
         | ({} if level == "character" else {"size": subwords}),
         "model": _model(size, dropout),
@@ -186,7 +186,7 @@ def choose(
     }
     reasons = (
         _level_reason(found, level, subwords),
-        f"{minutes:g} minutes here read about {_short(tokens)} tokens, {_short(epochs)} epochs: "
+        f"{in_minutes(minutes)} here read about {_short(tokens)} tokens, {_short(epochs)} epochs: "
         f"{size.layers} + {size.layers} layers of width {size.width}, dropout {dropout:g}",
         f"about {updates:,} updates of {batch:,} tokens, learning rate {rate:g} after {warmup} "
         "updates of warm-up",

@@ -232,14 +232,19 @@ def given_splits(
         table = {**recipe.data.model_dump(), **none, **files, "from_memory": False}
         settings = located(validate(table, schema.DataSettings, origin="data"))
         return recipe.model_copy(update={"data": settings}), read_splits(settings, told)
+    if recipe.data.mixes:
+        raise SettingsError(
+            "data.weights and data.temperature mix files; pairs from memory are one corpus. Leave "
+            "them out, or give files."
+        )
     longest = recipe.data.max_words
-    pairs = {part: _checked_pairs(given, part, longest) for part, given in parts.items()}
+    pairs = {part: checked_pairs(given, part, longest) for part, given in parts.items()}
     settings = recipe.data.model_copy(update={**none, "from_memory": True})
     recipe = recipe.model_copy(update={"data": settings})
     return recipe, _split(pairs, settings, LeftOut(), origin="data")
 
 
-def _checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
+def checked_pairs(given: Iterable[Any], part: str, max_words: int) -> list[SentencePair]:
     """Return pairs of any kind as sentence pairs, or say which is none."""
     pairs = []
     for number, one in enumerate(given, start=1):

@@ -1,9 +1,11 @@
 """Evaluation on a test set: BLEU, chrF, BLEU by length, and alignment error rate."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.text import Text
@@ -33,6 +35,9 @@ from regard.tasks.attention import AttentionMap
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.results import Translation
 from regard.training.progress import read_metrics
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.forgetting import Forgetting
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,8 @@ class Evaluation:
     beam: int = 5
     part: str = "test"
     """What was translated: "test", or "validation" where there is no test part."""
+    forgetting: Forgetting | None = None
+    """The tests before and after, where a run was fine-tuned."""
 
     @cached_property
     def intervals(self) -> tuple[Interval, Interval]:
@@ -212,7 +219,7 @@ class Evaluation:
                         else [f"{'wanted':>6}  {shortened(pair.target)}"]
                     ),
                 ]
-        return found
+        return [*found, *(["", *self.forgetting.lines()] if self.forgetting else [])]
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the scores, and BLEU by the length of the sentence."""
@@ -234,6 +241,7 @@ class Evaluation:
             "alignment_error_rate": self.alignment.to_dict() if self.alignment else None,
             "sentences": len(self.pairs),
             "search": {"beam": self.beam},
+            **({"fine_tuning": self.forgetting.to_dict()} if self.forgetting else {}),
         }
 
 
@@ -333,6 +341,6 @@ class TrainedTranslator(TrainedRun):
         run = quoted(self.run.folder)
         sources = [pair.source for pair in self.evaluation.pairs] if self.evaluation else ["..."]
         source = min(sources, key=lambda text: abs(len(text.split()) - MOST_WORDS // 2))
-        look = f'regard look {run} "{source}"' if self.model.attends else None
+        look = f"regard look {run} {quoted(source)}" if self.model.attends else None
         shown = [f"regard translate {run} --input FILE --output FILE", look, f"regard serve {run}"]
         return [command for command in shown if command is not None]

@@ -120,6 +120,8 @@ def _taken_over(
                 f"which {new!r} would not fit. Set tokenizer.{name} as it was there."
             )
     extend = partial(extend_tokenizer, size=settings.size, min_count=settings.min_count)
+    if settings.kind == "imported":  # two files may share a vocabulary and cut in two ways
+        return run.tokenizers()
     if settings.shared:
         joint = extend(load_tokenizer(folder, "source"), sample.both())
         return joint, joint
@@ -347,8 +349,8 @@ def _left_out(splits: Splits, too_long: Sequence[int], longest: int) -> list[Fac
 def _vocabulary(
     settings: schema.TokenizerSettings, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> Fact:
-    names = {"sentencepiece": "subwords", "word": "words", "character": "characters"}
-    kind, sizes = names[settings.kind], [tokenizer.size for tokenizer in tokenizers]
+    names = {"word": "words", "character": "characters"}
+    kind, sizes = names.get(settings.kind, "subwords"), [tokenizer.size for tokenizer in tokenizers]
     shown = f"{sizes[0]:,} {kind} for both sides"
     if not settings.shared:
         shown = f"{sizes[0]:,} {kind} of the source, {sizes[1]:,} of the target"

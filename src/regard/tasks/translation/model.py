@@ -19,6 +19,7 @@ from regard.decoding.constraints.phrases import Constraints, ImpossibleConstrain
 from regard.decoding.search import LengthPenalty
 from regard.engines.torch_engine import Engine, TorchEngine
 from regard.models.build import build_for, build_translator
+from regard.models.pretrained import add_adapters, merge_adapters
 from regard.models.translator import Translator
 from regard.runs.run import Run
 from regard.settings.decoding import DecodingSettings
@@ -347,10 +348,13 @@ def load(folder: str | Path, *, model: BuildTranslator | None = None) -> LoadedT
     network = build_for(
         lambda: fresh_network(recipe, source.size, target.size, model=model), weights
     )
-    load_weights(network, weights)
-    network.eval()
-    for parameter in network.parameters():
-        parameter.requires_grad_(False)
+    if recipe.training.adapter_rank:
+        add_adapters(network, rank=recipe.training.adapter_rank)
+        load_weights(network, weights)
+        merge_adapters(network)
+    else:
+        load_weights(network, weights)
+    network.requires_grad_(False).eval()
     return LoadedTranslator(
         model=network, source_tokenizer=source, target_tokenizer=target, recipe=recipe
     )

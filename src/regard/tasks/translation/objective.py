@@ -1,5 +1,6 @@
-"""What training a translator minimises, and the optimiser that does it."""
+"""What training a translator minimises, the optimiser that does it, and the validation."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,9 +13,13 @@ from regard.base.errors import SettingsError
 from regard.base.results import Output
 from regard.base.shapes import Tensor
 from regard.batching.augmentation import drop_words
-from regard.batching.batch import Batch
+from regard.batching.batch import Batch, Example, collate, sorted_batches
+from regard.corpora.parallel import SentencePair
 from regard.models.translator import Translator
+from regard.scoring.bleu import corpus_bleu
+from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TrainingSettings
+from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
 from regard.training.optimisers import Muon, MuonMatrix
 
@@ -162,3 +167,32 @@ def matrices_of(model: Translator[Any]) -> list[MuonMatrix]:
         if isinstance(module, nn.Linear)
     )
     return [MuonMatrix(weight, parts.get(weight, 1)) for weight in linear]
+
+
+VALIDATION_TOKENS = 4_096
+LEAST_BLEU = 1.0
+
+
+def validate(
+    translator: LoadedTranslator,
+    examples: Sequence[Example],
+    pairs: Sequence[SentencePair],
+    *,
+    select: str,
+    beam: int = 1,
+) -> Validation:
+    """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
+    nats, tokens = 0.0, 0
+    lengths = [example.lengths for example in examples]
+    for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
+        batch = collate([examples[row] for row in rows])
+        nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
+        tokens += batch.target_tokens
+    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
+    bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
+    loss = nats / tokens
+    return Validation(
+        metrics={"loss": loss, "bleu": bleu},
+        # A BLEU near zero is chance: until it means something, the loss decides.
+        value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
+    )

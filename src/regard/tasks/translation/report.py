@@ -30,6 +30,8 @@ def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[report.Section]
     tested = {name: run.evaluation for name, run in runs.items() if run.evaluation is not None}
     if tested:
         yield from _scores(runs, tested)
+        for each in tested.values():
+            yield from each.forgetting.sections() if each.forgetting else ()
         yield from _attention(runs, tested)
         yield from _translations(runs, tested)
     yield from learning_section({name: read_metrics(run.run.metrics) for name, run in runs.items()})

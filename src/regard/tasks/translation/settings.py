@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import File, Files, Names, Recipe, Settings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings, StartSettings
 
 
 class AugmentationSettings(Settings):
@@ -125,6 +125,17 @@ class DataSettings(Settings):
         description="the built-in corpus, used with built_in or where one of its keys is set",
     )
     from_memory: bool = Field(False, description="the pairs were given in Python, not in files")
+    mix: Files = Field(
+        (), description="general pairs to mix into the training, against forgetting; as train"
+    )
+    mix_share: float = Field(
+        0.5, gt=0, lt=1, description="share of the tokens of each update that come from mix"
+    )
+    general_test: Files = Field(
+        (),
+        description="general pairs to test on before and after fine-tuning; none: held out of mix, "
+        "or the test part of the run that training starts from",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -147,7 +158,8 @@ class DataSettings(Settings):
 
     @model_validator(mode="after")
     def _one_weight_each(self) -> DataSettings:
-        if self.weights and len(self.weights) != len(self.train):
+        # The files are often given apart from the recipe, with --data.
+        if self.weights and self.train and len(self.weights) != len(self.train):
             raise ValueError(
                 f"there are {len(self.train)} corpora in train and {len(self.weights)} weights; "
                 "give one for each"
@@ -202,18 +214,10 @@ class BatchSettings(Settings):
     short_first: bool = Field(False, description="sort the first epoch from short to long")
 
 
-class TrainingSettings(Settings):
+class TrainingSettings(StartSettings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
-    start_from: File = Field(
-        None,
-        description="folder of a run whose weights and tokenizers to start from; new characters "
-        "and words are added, and subwords up to tokenizer.size",
-    )
-    freeze: tuple[str, ...] = Field(
-        (), description='patterns of parameters not to train, such as ["encoder.*"]'
-    )
     steps: int = Field(10_000, ge=1, description="largest number of updates")
     minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
     optimizer: Literal["adam", "muon"] = Field(
@@ -311,6 +315,8 @@ class TrainingSettings(Settings):
             raise ValueError("average (1) must be 0 for none, or at least 2 checkpoints")
         if self.average and self.ema:
             raise ValueError("average and ema exclude each other; choose one")
+        if self.adapter_rank and self.optimizer != "adam":
+            raise ValueError('adapters (adapter_rank) are trained with optimizer = "adam"')
         return self
 
 
@@ -320,6 +326,7 @@ class TranslationRecipe(Recipe):
     kept_on_resume: ClassVar[Mapping[str, str]] = {
         **Recipe.kept_on_resume,
         "training.start_from": "decides the first weights and the vocabulary",
+        "training.adapter_rank": "decides which weights the model has",
         "training.optimizer": "has a memory that another optimiser cannot read",
         "training.subword_sampling": "decides how the sentences of a batch are cut",
         "training.select": "decides which model is the best so far",
@@ -334,6 +341,12 @@ class TranslationRecipe(Recipe):
     augmentation: AugmentationSettings = AugmentationSettings()  # type: ignore[call-arg]
     training: TrainingSettings = TrainingSettings()  # type: ignore[call-arg]
     decoding: DecodingSettings = DecodingSettings()  # type: ignore[call-arg]
+
+    @property
+    def tuned(self) -> bool:
+        """Whether the training starts from a run or has general pairs."""
+        general = self.data.mix or self.data.general_test
+        return bool(self.training.start_from or general)
 
     @model_validator(mode="after")
     def _within_the_table(self) -> TranslationRecipe:

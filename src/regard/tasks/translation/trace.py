@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from regard.attention.probe import Probe, Recorder
 from regard.base.errors import RegardError
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END, SPECIALS
@@ -12,12 +13,16 @@ from regard.batching.batch import padded
 from regard.decoding.search import length_limits
 from regard.models.build import build_translator
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded, traced_parts
+from regard.models.layer_traces import Sides, attention_arrays, feed_forward_arrays, gate_arrays
 from regard.models.translator import Translator
 from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
+from regard.recurrent.encoder import RecurrentEncoder
 from regard.tasks.attention import END_MARK
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TranslationRecipe
 from regard.text.tokenizers import train_tokenizer
+from regard.transformer.decoder import TransformerDecoder
+from regard.transformer.encoder import TransformerEncoder
 
 
 def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
@@ -65,9 +70,82 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
             "source": [*loaded.source_tokenizer.pieces(ids), END_MARK],
             "target": [*written, END_MARK] if ended else written,
             "vocab": _names(loaded),
+            "read": [SPECIALS[BEGIN], *written][: len(tokens)],
         },
         parts=traced_parts(outputs),
+        inside=_inside(model, source, mask, tokens),
     )
+
+
+@torch.no_grad()
+def _inside(model: Any, source: Tensor, mask: Tensor, tokens: list[int]) -> list[TracedArray]:
+    """Return what happens inside each layer, in one pass over what was written."""
+    recorder = Recorder()
+    read = torch.tensor([[BEGIN, *tokens[:-1]]])
+    try:
+        model(source, mask, read, probe=Probe(recorder))
+    except TypeError:  # a network of the user's own, which knows no probe
+        return []
+    encoder, decoder, found = model.encoder, model.decoder, []
+    if isinstance(encoder, TransformerEncoder):
+        for number, layer in enumerate(encoder.layers):
+            sides = Sides("source", "source")
+            found += attention_arrays(recorder, layer, "encoder", number, sides)
+            found += feed_forward_arrays(recorder, layer, "encoder", number, "source")
+    elif isinstance(encoder, RecurrentEncoder):
+        start = encoder.stack.zero_state(1)
+        embedded = encoder.embedding(source)[0]
+        found += gate_arrays(encoder.stack, embedded, start, name="encoder", axis="source")
+    if isinstance(decoder, TransformerDecoder):
+        for number, layer in enumerate(decoder.layers):
+            for part, sides in (
+                ("decoder", Sides("target", "read")),
+                ("cross", Sides("target", "source", "R")),
+            ):
+                found += attention_arrays(recorder, layer, part, number, sides)
+            found += feed_forward_arrays(recorder, layer, "decoder", number, "target")
+    elif isinstance(decoder, LuongDecoder | BahdanauDecoder):
+        found += _decoder_gates(model, recorder, source, mask, read)
+        found += _projections(decoder, recorder, model.encode(source, mask).memory)
+    return found
+
+
+def _decoder_gates(
+    model: Any, recorder: Recorder, source: Tensor, mask: Tensor, read: Tensor
+) -> list[TracedArray]:
+    """Return the gates of a recurrent decoder, which reads contexts or features with its tokens."""
+    decoder = model.decoder
+    state = model.start(model.encode(source, mask))
+    inputs = decoder.embedding(read)[0]
+    if isinstance(decoder, BahdanauDecoder):
+        if decoder.lookup is None:
+            late = state.handed.expand(len(inputs), -1)
+        else:
+            contexts = recorder.values["cross", 0, "context"]
+            late = torch.cat([each.transpose(1, 2).flatten(2)[0] for each in contexts])
+        inputs = torch.cat([inputs, late], dim=-1)
+    elif decoder.input_feeding:
+        features = decoder(read, state)[0].features[0]
+        fed = torch.cat([torch.zeros_like(features[:1]), features[:-1]])
+        inputs = torch.cat([inputs, fed], dim=-1)
+    return gate_arrays(decoder.stack, inputs, state.cells, name="decoder", axis="target")
+
+
+def _projections(decoder: Any, recorder: Recorder, memory: Tensor) -> list[TracedArray]:
+    """Return q, k and v where the score projects what it compares (parameterised attention)."""
+    score = None if decoder.lookup is None else decoder.lookup.score
+    if score is None or not score.projects_values:
+        return []
+    asked = torch.cat(recorder.values["cross", 0, "query"], dim=1)
+    given = {
+        "q": (score.query_weights(asked), "target", "W^q s"),
+        "k": (score.key_weights(memory), "source", "W^k h_j"),
+        "v": (score.value_weights(memory), "source", "W^v h_j"),
+    }
+    return [
+        TracedArray(f"cross.0.{name}", (axis, "dim"), values[0].numpy(), formula)
+        for name, (values, axis, formula) in given.items()
+    ]
 
 
 def _write_greedily(

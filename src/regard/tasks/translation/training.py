@@ -11,43 +11,36 @@ import torch
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
-from regard.batching.batch import (
-    Batch,
-    Example,
-    collate,
-    encode_pairs,
-    sorted_batches,
-)
+from regard.batching.batch import Batch, encode_pairs
 from regard.compute.device import computing_in, processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.engines.preparation import prepare_patience
 from regard.engines.torch_engine import MOST_UNFINISHED, TorchEngine, unfinished_share
-from regard.models.pretrained import freeze, load_extended
+from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.models.translator import Translator
 from regard.runs import run as run_folders
 from regard.runs.display import Display, SilentDisplay
 from regard.runs.report import keep_examples
-from regard.scoring.bleu import corpus_bleu
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
+from regard.tasks.translation.fine_tuning import General, TuningData, mix_in, read_data
+from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
-from regard.tasks.translation.objective import batch_loss, optimizer_of, training_loss
+from regard.tasks.translation.objective import optimizer_of, training_loss, validate
 from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Objective, Optimisation, Validation, fit
+from regard.training.loop import Objective, Optimisation, fit
 from regard.training.losses import LossSum
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
 from regard.transformer.layers import recompute_layers
 
-VALIDATION_TOKENS = 4_096
-LEAST_BLEU = 1.0
 TESTED_VALIDATION = 1_000  # sentences that stand in for a test part
 UNLEARNED_SENTENCES = 100  # at most, that a model which has hardly learned is tested on
 
@@ -57,12 +50,14 @@ def train_translator(
     run: run_folders.Run,
     *,
     splits: task_data.Splits | None = None,
+    general: General | None = None,
     model: BuildTranslator | None = None,
     observers: Sequence[Observer] = (),
 ) -> TrainedTranslator:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one.
 
-    `model` builds the network in place of the recipe's.
+    Each update also reads of the `general` pairs to mix in. `model` builds the network in place of
+    the recipe's.
     """
     splits = splits or task_data.read_splits(recipe.data)
     settings = recipe.training
@@ -92,13 +87,17 @@ def train_translator(
         final_validate=partial(validation, beam=recipe.decoding.beam),
         read=partial(task_examples.data_facts, recipe, splits, tokenizers, train, order),
     )
+    optimisation = _optimisation(recipe, network, completion)
+    digest = splits.fingerprint() + (general.fingerprint() if general else "")
+    if general is not None and general.mix:
+        objective, optimisation = mix_in(objective, optimisation, recipe, general.mix, tokenizers)
     keep = max(settings.keep, settings.average)
-    store = run_folders.open_store(run, keep=keep, fingerprint=splits.fingerprint())
+    store = run_folders.open_store(run, keep=keep, fingerprint=digest)
     records = run_folders.open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         network,
         objective,
-        _optimisation(recipe, network, completion),
+        optimisation,
         limits=run_folders.limits_of(settings),
         store=store,
         observer=Observers([*records, *observers]),
@@ -119,9 +118,10 @@ def _fresh_translator(
     torch.manual_seed(settings.seed)
     network = fresh_network(recipe, source_tokenizer.size, target_tokenizer.size, model=model)
     if settings.start_from is not None and run.last_update is None:
-        load_extended(
-            network, read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
-        )
+        weights = read_tensors(run_folders.Run.open(Path(settings.start_from)).weights())
+        load_extended(network, merged_weights(weights))
+    if settings.adapter_rank:
+        add_adapters(network, rank=settings.adapter_rank)
     if settings.freeze:
         freeze(network, settings.freeze)
     return LoadedTranslator(
@@ -162,39 +162,20 @@ def tested(
     part: str = "test",
     beam: int | None = None,
     watch: Callable[[int, float], None] | None = None,
+    tuned: bool = False,
 ) -> TrainedTranslator:
-    """Return the training with what a test on these pairs found, which its run records."""
+    """Return the training with what a test on these pairs found, which its run records.
+
+    A `tuned` model is also compared with the one that it started from.
+    """
     if not pairs:
         return trained
     evaluation = replace(evaluate(trained.model, pairs, beam=beam, watch=watch), part=part)
+    if tuned:
+        evaluation = replace(evaluation, forgetting=forgetting(trained, evaluation))
     if part == "test":
         write_json(trained.run.folder / "test.json", evaluation.to_dict())
     return replace(trained, evaluation=evaluation)
-
-
-def validate(
-    translator: LoadedTranslator,
-    examples: Sequence[Example],
-    pairs: Sequence[SentencePair],
-    *,
-    select: str,
-    beam: int = 1,
-) -> Validation:
-    """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
-    nats, tokens = 0.0, 0
-    lengths = [example.lengths for example in examples]
-    for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
-        batch = collate([examples[row] for row in rows])
-        nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
-        tokens += batch.target_tokens
-    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
-    bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
-    loss = nats / tokens
-    return Validation(
-        metrics={"loss": loss, "bleu": bleu},
-        # A BLEU near zero is chance: until it means something, the loss decides.
-        value=-bleu if select == "bleu" and bleu >= LEAST_BLEU else loss,
-    )
 
 
 def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch], LossSum]:
@@ -246,7 +227,7 @@ def train(
     *,
     title: str = "",
     resume: bool = False,
-    data: task_data.GivenData | None = None,
+    data: task_data.GivenData | TuningData | None = None,
     model: BuildTranslator | None = None,
     display: Display | None = None,
 ) -> TrainedTranslator:
@@ -257,15 +238,19 @@ def train(
         run_folders.Run.require_free(out)  # before time is spent on the data
     with display.translating("Reading the data") as watcher:
         told = task_data.Told(watcher.moved, display.note)
-        settings, splits = task_data.given_splits(settings, data, told)
+        general: General | None = None
+        if settings.tuned or isinstance(data, TuningData | Mapping):
+            settings, splits, general = read_data(settings, data, told)
+        else:
+            settings, splits = task_data.given_splits(settings, data, told)
     if model is not None:
         settings = settings.model_copy(update={"own_model": True})
-    for note in splits.notes:
+    for note in (*splits.notes, *(general.notes if general else ())):
         display.note(note)
     for warning in _warnings(settings, splits):
         display.note(f"Warning: {warning}")
     with run_folders.training_run(out, settings, resume=resume) as run:
-        return _trained(settings, run, splits, title=title, model=model, display=display)
+        return _trained(settings, run, splits, general, title=title, model=model, display=display)
 
 
 def train_many(
@@ -294,6 +279,7 @@ def _trained(
     recipe: TranslationRecipe,
     run: run_folders.Run,
     splits: task_data.Splits,
+    general: General | None = None,
     *,
     title: str,
     display: Display,
@@ -306,10 +292,16 @@ def _trained(
         with display.translating("Tokenising") as watcher:
             told = task_data.Told(watcher.moved, display.note)
             task_examples.training_examples(run, recipe, splits, tokenizers, told)
-    with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
-        trained = train_translator(recipe, run, splits=splits, model=model, observers=[observer])
     part = "test" if splits.test else "validation"
     pairs = splits.test or splits.valid[:TESTED_VALIDATION]
+    with display.training(run_folders.limits_of(recipe.training), title=title) as observer:
+        observers = [observer]
+        if general is not None and recipe.training.start_from is not None:
+            domain = (f"the {part} part", pairs)
+            observers.append(before_fine_tuning(run, recipe, domain, general, say=display.note))
+        trained = train_translator(
+            recipe, run, splits=splits, general=general, model=model, observers=observers
+        )
     with display.waiting("Trying the model ..."):
         unfinished = unfinished_share(
             TorchEngine(trained.model.model),
@@ -325,7 +317,9 @@ def _trained(
             "sentences and not prepared for the fast engine."
         )
     with display.translating("Testing") as watcher:
-        trained = tested(trained, pairs, part=part, beam=beam, watch=watcher.moved)
+        trained = tested(
+            trained, pairs, part=part, beam=beam, watch=watcher.moved, tuned=general is not None
+        )
     keep_examples(run.folder, (pair.source for pair in pairs))
     if beam is None:
         with display.waiting("Preparing the fast engine ..."):
