@@ -3,14 +3,13 @@
     python bench/alignment_head.py [--grammar-steps 300] [--tatoeba-steps 300] [--runs FOLDER]
 
 Trains a Transformer of 2 + 2 layers of width 64 twice on each of two corpora, for the same number
-of updates: as it is, and
-with training.alignment_loss on links of IBM model 1. The gold links of the built-in grammar are
-never trained on. English to French is trained on Tatoeba, lower-cased and split at punctuation as
-the 447 gold sentences of the Hansards are. Without the loss, the error is that of the shown layer's
-mean and of the head that is best on other gold (grammar) or on the sure gold links
-themselves (French). Tags: around each word of a test sentence, placed in the reference; right if it
-encloses the words that the gold links name. Writes results/alignment-head.json; a stopped
-measurement is continued.
+of updates: as it is, and with training.alignment_loss on links of IBM model 1. The gold links of
+the built-in grammar are never trained on. English to French is trained on Tatoeba, lower-cased and
+split at punctuation as the 447 gold sentences of the Hansards are. Without the loss, the error is
+that of the shown layer's mean and of the head that is best on other gold (grammar) or on the sure
+gold links themselves (French). Tags: around each word of a test sentence, placed in the reference;
+right if it encloses the words that the gold links name. Writes results/alignment-head.json; a
+stopped measurement is continued.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ bad input; any other exception is a failure, as are a status of 500 and more tha
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,11 +17,13 @@ from random import Random
 from typing import Any
 
 import httpx
+import numpy as np
 
 import fuzz_binary as binary
 import fuzz_inputs as inputs
 import regard
 from regard.base.errors import RegardError
+from regard.base.files import fingerprint
 from regard.corpora import (
     alignments,
     graph_files,
@@ -30,6 +33,7 @@ from regard.corpora import (
     running_text,
     series_files,
     sources,
+    store,
 )
 from regard.corpora.formats import registry
 from regard.corpora.formats.document import ColumnReader, Languages
@@ -70,6 +74,7 @@ def reader_targets() -> list[FuzzTarget]:
         found.append(FuzzTarget(name, _file(kind, read)))
     found.append(FuzzTarget("npz", _binary(inputs.npz_input, _graph), 500))
     found.append(FuzzTarget("npz-zip", _binary(inputs.zip_input, _graph), 500))
+    found.append(FuzzTarget("store", _store, 300))
     found.append(FuzzTarget("recipe", _recipe, 300))
     found.append(FuzzTarget("override", _override, 300))
     found.append(FuzzTarget("sentences", _sentences))
@@ -219,6 +224,28 @@ def _tables(path: Path) -> None:
     labels.write_text("a,u\nb,v\nc,u\n")
     for files in ((path, features, labels), (labels, path, labels), (labels, features, path)):
         graph_files.read_tables(files[0], features=files[1], labels=files[2])
+
+
+def _store(random: Random, folder: Path) -> None:
+    """Read a store that was changed; somebody who forges one gives it the right checksums."""
+    place = folder / "store"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    with store.RowWriter(place, columns=2, width=1) as writer:
+        writer.add(bytes(range(24)), np.array([[3, 4], [0, 5], [12, 0]]))
+        writer.finish({})
+    chosen = place / random.choice((store.VALUES, store.ENDS, store.HEADER))
+    content = chosen.read_bytes()
+    if chosen.name == store.HEADER:
+        chosen.write_bytes(inputs.json_file_input(content, random))
+    else:
+        chosen.write_bytes(inputs.mutated(content, (), random)[: len(content)].ljust(len(content)))
+        header = json.loads((place / store.HEADER).read_text())
+        header["checksums"] = [fingerprint([place / name]) for name in (store.VALUES, store.ENDS)]
+        (place / store.HEADER).write_text(json.dumps(header))
+    found = store.RowStore(place)
+    found.take(np.arange(len(found)))
+    found.lengths()
 
 
 def _recipe(random: Random, folder: Path) -> None:

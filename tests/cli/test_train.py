@@ -295,6 +295,5 @@ def test_a_run_is_fine_tuned_without_a_recipe(
     inside, outside = answer.json["test"]["fine_tuning"]["tests"]
     assert (inside["test"], outside["test"]) == ("in domain", "general")
     assert "To fine-tune one: regard train --from DIR" in refuse("train")
-    assert "name it with --from" in refuse(
-        "train", "demo-attention", "--task", "answer", *given[-6:]
-    )
+    said = refuse("train", "demo-attention", "--task", "answer", "--out", tmp_path / "other")
+    assert "name it with --from" in said

@@ -27,6 +27,7 @@ VERSION = 1
 VALUES, ENDS, HEADER = "values", "ends", "store.json"
 WIDTHS = (1, 2, 4)  # bytes of a number
 END_BYTES = 8
+MOST = 1 << 56  # of anything in a store; a forged one may name more
 BLOCK_ROWS = 4_096
 # A file is mapped anew after so many rows: every page that was read counts as memory of this
 # process for as long as the mapping is there.
@@ -177,6 +178,8 @@ class RowStore:
         for first in range(0, self._rows, step):
             ends = self._ends(first, min(first + step, self._rows))
             part = np.diff(ends)
+            if (part < 0).any():
+                raise StoreError(self.folder, "a row has no place")
             if len(part) and int(part.max()) > np.iinfo(lengths.dtype).max:
                 lengths = lengths.astype(np.uint32)
             lengths[first : first + step] = part.reshape(-1, self.columns)
@@ -220,7 +223,7 @@ def _header(folder: Path) -> dict[str, Any]:
     except RunError:
         raise StoreError(folder, f"{HEADER} is missing or damaged") from None
     whole = isinstance(found, dict) and all(
-        type(found.get(name)) is int and found[name] >= 0
+        type(found.get(name)) is int and 0 <= found[name] < MOST
         for name in ("version", "columns", "width", "rows", "values")
     )
     if not whole or found["width"] not in WIDTHS or not 1 <= found["columns"] <= len(WIDTHS):
