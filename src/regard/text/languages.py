@@ -26,10 +26,11 @@ NAMES = {
     "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "wa": "Walloon", "xh": "Xhosa",
     "yi": "Yiddish", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu",
 }  # fmt: skip
-CODES = {name.lower(): code for code, name in NAMES.items()}
 
 
 def language_code(word: str) -> str | None:
     """Return the code of a language that is written as its code or its English name."""
     word = word.strip().lower()
-    return word if word in NAMES else CODES.get(word)
+    if word in NAMES:
+        return word
+    return next((code for code, name in NAMES.items() if name.lower() == word), None)
