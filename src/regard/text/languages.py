@@ -26,7 +26,7 @@ NAMES = {
     "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "wa": "Walloon", "xh": "Xhosa",
     "yi": "Yiddish", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu",
 }  # fmt: skip
-CODES = {name.lower(): code for code, name in NAMES.items()}
+CODES = dict(zip(map(str.lower, NAMES.values()), NAMES, strict=True))
 
 
 def language_code(word: str) -> str | None:
