@@ -26,11 +26,10 @@ NAMES = {
     "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "wa": "Walloon", "xh": "Xhosa",
     "yi": "Yiddish", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu",
 }  # fmt: skip
+CODES = dict(zip(map(str.lower, NAMES.values()), NAMES, strict=True))
 
 
 def language_code(word: str) -> str | None:
     """Return the code of a language that is written as its code or its English name."""
     word = word.strip().lower()
-    if word in NAMES:
-        return word
-    return next((code for code, name in NAMES.items() if name.lower() == word), None)
+    return word if word in NAMES else CODES.get(word)
