@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -86,6 +87,29 @@ def test_an_output_goes_on_from_its_last_commit(tmp_path: Path) -> None:
         ResumableOutput([path], job=job)
     with pytest.raises(RunError, match="there is no folder"):
         ResumableOutput([tmp_path / "no" / "out.tsv"], job=job)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [[], {"job": {"data": 1}}, {"job": {"data": 1}, "sizes": {"out.tsv": "1"}, "state": {}},
+     {"job": {"data": 1}, "sizes": {"out.tsv": -1}, "state": {}},
+     {"job": {"data": 1}, "sizes": {"out.tsv": 0}, "state": 3}],
+)  # fmt: skip
+def test_damaged_notes_of_a_job_begin_it_anew(tmp_path: Path, notes: object) -> None:
+    path, job = tmp_path / "out.tsv", {"data": 1}
+    with (
+        pytest.raises(KeyboardInterrupt),
+        ResumableOutput([path], job=job, seconds=0.0) as output,
+    ):
+        output.write(["a"])
+        output.commit(lambda: {"done": 1})
+        raise KeyboardInterrupt
+    (found,) = tmp_path.glob("**/progress.json")
+    found.write_text(json.dumps(notes), encoding="utf-8")
+    with ResumableOutput([path], job=job) as output:
+        assert output.state == {}
+        output.write(["b"])
+    assert path.read_text() == "b\n"
 
 
 def test_another_job_begins_anew(tmp_path: Path) -> None:

@@ -285,11 +285,37 @@ def test_an_archive_that_cannot_be_used(
     books.files["/books.zip"] = b"no archive"
     with pytest.raises(DataError, match="no zip archive, or it is damaged"):
         fetch_corpus("opus/Books", out=tmp_path / "b", pair="en-de")
+    locked_archive = bytearray(archive(Books__en="a\n", Books__de="b\n"))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # flags: encrypted
+        at = -1
+        while (at := locked_archive.find(mark, at + 1)) >= 0:
+            locked_archive[at + place] |= 1
+    books.files["/books.zip"] = bytes(locked_archive)
+    with pytest.raises(DataError, match="no zip archive, or it is damaged"):
+        fetch_corpus("opus/Books", out=tmp_path / "e", pair="en-de")
     monkeypatch.setattr(budgets, "FREE_BYTES", 0)
     books.files["/books.zip"] = archive(Books__en="a\n", Books__de="b\n", more__fr="x" * (1 << 20))
     with pytest.raises(DataError, match="the file is refused"):
         fetch_corpus("opus/Books", out=tmp_path / "c", pair="en-de")
     assert not (tmp_path / "home").exists()  # nothing of these is remembered
+
+
+@pytest.mark.parametrize("known", [[], {"u": 1}, {"u": {"bytes": 1}}])
+def test_damaged_checksums_of_earlier_downloads(books: Web, tmp_path: Path, known: object) -> None:
+    path = fetching.user_folder() / fetching.KNOWN_CHECKSUMS
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(known), encoding="utf-8")
+    with pytest.raises(RunError, match=r"checksums\.json is damaged: .* Delete it"):
+        fetch_corpus("opus/Books", out=tmp_path / "a", pair="en-de")
+
+
+@pytest.mark.parametrize("notes", [[], {"url": 3}, {"mark": {}}])
+def test_damaged_notes_of_a_download_begin_it_anew(web: Web, tmp_path: Path, notes: object) -> None:
+    web.files["/a"] = b"whole"
+    (tmp_path / "a.part").write_bytes(b"half")
+    (tmp_path / "a.part.json").write_text(json.dumps(notes), encoding="utf-8")
+    download(f"{web.address}/a", tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == b"whole"
 
 
 def test_an_archive_without_a_licence(books: Web, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from tests.exchange.test_gpt2 import small
 
 from regard.base.errors import RunError
-from regard.exchange.formats import read_foreign
+from regard.exchange import fairseq
+from regard.exchange.formats import ForeignFiles, read_foreign
 from regard.exchange.hugging_face import gpt2
 from regard.exchange.marian import parse_yaml
 from regard.exchange.sources import read_tensors
@@ -160,3 +161,17 @@ def test_an_index_may_name_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ['"a', "007", "1.", "9" * 5_000, "-0.", "'"])
 def test_marians_values_may_be_anything(text: str) -> None:
     assert isinstance(parse_yaml(f"a: {text}")["a"], str | int | float)
+
+
+@pytest.mark.parametrize("language", ["../../secret", "a/b", ".", ["en"]])
+def test_a_language_is_no_path(tmp_path: Path, language: Any) -> None:
+    """fairseq's options name the dictionaries: a stranger's must not name files elsewhere."""
+    sizes = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
+    sides = {f"{s}_{name}": size for s in ("encoder", "decoder") for name, size in sizes.items()}
+    options = {**sides, "source_lang": language, "target_lang": "de"}
+    (tmp_path / "config.json").write_text(json.dumps(options), encoding="utf-8")
+    rows = np.zeros((5, 8), dtype=np.float32)
+    names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+    np.savez(tmp_path / "model.npz", **dict.fromkeys(names, rows))
+    with pytest.raises(RunError, match="is not the name of a language"):
+        fairseq.read(ForeignFiles(weights=tmp_path / "model.npz"))

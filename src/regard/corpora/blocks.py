@@ -8,6 +8,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
@@ -167,15 +168,17 @@ class ResumableOutput:
         """Read the last commit and return how long each file was; empty to begin anew."""
         notes = self._folder / "progress.json"
         if notes.is_file():
-            known = read_json(notes, owner="job")
-            whole = all(
-                (path := self._folder / name).is_file() and path.stat().st_size >= size
-                for name, size in known["sizes"].items()
-            )
-            if known["job"] == self._job and whole and sorted(known["sizes"]) == sorted(names):
-                self.state = known["state"]
+            known: Any = read_json(notes, owner="job")
+            # What is damaged is begun anew.
+            with suppress(KeyError, TypeError, ValueError, AttributeError, FileNotFoundError):
                 sizes: dict[str, int] = known["sizes"]
-                return sizes
+                whole = sorted(sizes) == sorted(names) and all(
+                    0 <= size <= (self._folder / name).stat().st_size
+                    for name, size in sizes.items()
+                )
+                if known["job"] == self._job and whole:
+                    self.state = dict(known["state"])
+                    return sizes
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         return {}

@@ -113,7 +113,9 @@ def fetch_json(url: str) -> Any:
 
 def _attempt(url: str, part: Path, notes: Path, progress: DownloadProgress) -> None:
     """Download what is still missing."""
-    known = read_json(notes, owner="download") if notes.is_file() and part.is_file() else {}
+    known: Any = read_json(notes, owner="download") if notes.is_file() and part.is_file() else {}
+    if not isinstance(known, dict) or not isinstance(known.get("mark"), str):
+        known = {}
     mark = known.get("mark") if known.get("url") == url else None
     done = part.stat().st_size if mark else 0
     if done and done == known.get("total"):

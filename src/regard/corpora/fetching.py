@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -305,8 +306,8 @@ def _unpacked(path: Path, folder: Path, languages: tuple[str, str]) -> tuple[lis
             for member in (one for one in members if Path(one).name in ("LICENSE", "LICENCE")):
                 with archive.open(member) as packed:
                     licence = packed.read(LICENCE_CHARACTERS).decode("utf-8", "replace").strip()
-    except zipfile.BadZipFile:
-        raise DataError(
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
+        raise DataError(  # the last two: an unknown compression, a password
             "this is no zip archive, or it is damaged",
             path=path,
             remedy="Remove it and fetch the corpus again.",
@@ -327,8 +328,8 @@ def user_folder() -> Path:
 def known_checksum(url: str) -> Checksum | None:
     """Return the checksum that the first download from an address had."""
     path = user_folder() / KNOWN_CHECKSUMS
-    found = read_json(path, owner="list of checksums").get(url) if path.is_file() else None
-    return Checksum(**found) if found else None
+    found = _remembered(path).get(url)
+    return None if found is None else Checksum(**found)
 
 
 def remember_checksum(url: str, checksum: Checksum) -> None:
@@ -336,5 +337,21 @@ def remember_checksum(url: str, checksum: Checksum) -> None:
     path = user_folder() / KNOWN_CHECKSUMS
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent, wait=True):
-        known = read_json(path, owner="list of checksums") if path.is_file() else {}
-        write_json(path, {**known, url: vars(checksum)})
+        write_json(path, {**_remembered(path), url: vars(checksum)})
+
+
+def _remembered(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the checksums in a file, by address."""
+    if not path.is_file():
+        return {}
+    known: Any = read_json(path, owner="list of checksums")
+    try:
+        for found in known.values():
+            Checksum(**found)
+    except (AttributeError, TypeError):
+        raise RunError(
+            f"{path} is damaged: it does not list checksums by address. Delete it; the checksums "
+            "are remembered again at the next download."
+        ) from None
+    remembered: dict[str, dict[str, Any]] = known
+    return remembered

@@ -6,6 +6,7 @@ languages and BPE codes or a SentencePiece model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,9 @@ def _options(folder: Path) -> Options:
 def _dictionaries(folder: Path, pair: tuple[Any, Any], rows: list[int]) -> list[Path]:
     """Return the dictionaries of source and target: by language, else by their sizes."""
     if all(pair):
+        for language in pair:
+            if not re.fullmatch(r"\w[\w.@-]*", str(language)):
+                raise RunError(f"{folder}: {language!r} is not the name of a language.")
         return [folder / f"dict.{language}.txt" for language in pair]
     files = sorted(folder.glob("dict.*.txt"))
     sizes = {path: len(path.read_bytes().splitlines()) + len(FAIRSEQ_SPECIALS) for path in files}

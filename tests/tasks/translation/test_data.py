@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from regard.base.errors import DataError
 from regard.tasks.translation.data import read_splits, read_valid
@@ -43,6 +44,11 @@ def test_validation_pairs_of_all_kinds_of_data(tmp_path: Path) -> None:
     built_in = DataSettings(grammar=GrammarSettings(size=20, valid_size=5, test_size=5))
     for settings in (held_out, built_in):
         assert read_valid(settings) == read_splits(settings).valid
+
+
+def test_no_recipe_asks_for_more_sentences_than_a_machine_can_make() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 10000000"):
+        GrammarSettings(size=99_999_999_999)
 
 
 def test_too_few_pairs_to_hold_any_out(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ class GrammarSettings(Settings):
     """The built-in corpus, generated on the fly; setting any of these keys asks for it."""
 
     pair: str = Field("en-de", description='language pair: "en-de" or "en-fr"')
-    size: int = Field(20_000, ge=1, description="number of training pairs")
-    valid_size: int = Field(500, ge=1, description="number of validation pairs")
-    test_size: int = Field(1_000, ge=1, description="number of test pairs")
+    size: int = Field(20_000, ge=1, le=10_000_000, description="number of training pairs")
+    valid_size: int = Field(500, ge=1, le=10_000_000, description="number of validation pairs")
+    test_size: int = Field(1_000, ge=1, le=10_000_000, description="number of test pairs")
     min_words: int = Field(3, ge=3, description="fewest words of a sentence")
     max_words: int = Field(60, ge=3, description="most words of a sentence")
     words: Literal["full", "small"] = Field("full", description="size of the vocabulary")
