@@ -10,7 +10,7 @@ import pytest
 from regard.base.errors import RunError, SettingsError
 from regard.text.tokenizers import (
     TOKENIZERS,
-    Kind,
+    TokenizerKind,
     extend_tokenizer,
     load_tokenizer,
     train_tokenizer,
@@ -25,7 +25,7 @@ LEARNED = [kind for kind in TOKENIZERS if kind != "imported"]
 
 
 @pytest.mark.parametrize("kind", LEARNED)
-def test_trained_saved_and_loaded(kind: Kind, tmp_path: Path) -> None:
+def test_trained_saved_and_loaded(kind: TokenizerKind, tmp_path: Path) -> None:
     tokenizer: Tokenizer = train_tokenizer(TEXTS, kind=kind)
     tokenizer.save(tmp_path, "source")
     loaded: Tokenizer = load_tokenizer(tmp_path, "source")
@@ -40,7 +40,7 @@ def test_trained_saved_and_loaded(kind: Kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", LEARNED)
-def test_no_text(kind: Kind) -> None:
+def test_no_text(kind: TokenizerKind) -> None:
     with pytest.raises(SettingsError, match="there is no text to"):
         train_tokenizer([], kind=kind)
 
@@ -98,7 +98,7 @@ def test_text_does_without_torch() -> None:
 
 
 @pytest.mark.parametrize(("kind", "word"), [("character", "xyq"), ("word", "zebra yak xerus")])
-def test_new_tokens_come_after_the_old_ones(kind: Kind, word: str) -> None:
+def test_new_tokens_come_after_the_old_ones(kind: TokenizerKind, word: str) -> None:
     known = train_tokenizer(TEXTS, kind=kind)
     larger = extend_tokenizer(known, [word])
     assert larger.size == known.size + 3

@@ -12,7 +12,7 @@ from regard.base.errors import RunError
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.tokenizers import (
     TOKENIZERS,
-    Kind,
+    TokenizerKind,
     extend_tokenizer,
     load_tokenizer,
     train_tokenizer,
@@ -24,7 +24,7 @@ APART = unicodedata.normalize("NFD", COMPOSED)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "imported"])
-def test_letters_that_look_alike_are_the_same_tokens(kind: Kind, tmp_path: Path) -> None:
+def test_letters_that_look_alike_are_the_same_tokens(kind: TokenizerKind, tmp_path: Path) -> None:
     tokenizer = train_tokenizer([APART, COMPOSED], kind=kind)
     tokenizer.save(tmp_path, "source")
     for each in (tokenizer, load_tokenizer(tmp_path, "source")):
@@ -34,7 +34,7 @@ def test_letters_that_look_alike_are_the_same_tokens(kind: Kind, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "imported"])
-def test_normalisation_can_be_switched_off(kind: Kind, tmp_path: Path) -> None:
+def test_normalisation_can_be_switched_off(kind: TokenizerKind, tmp_path: Path) -> None:
     tokenizer = train_tokenizer([COMPOSED, APART], kind=kind, normalise="none")
     tokenizer.save(tmp_path, "source")
     assert tokenizer.decode(tokenizer.encode(APART)) == APART
@@ -43,7 +43,9 @@ def test_normalisation_can_be_switched_off(kind: Kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "imported"])
-def test_a_tokenizer_without_the_record_reads_text_as_it_did(kind: Kind, tmp_path: Path) -> None:
+def test_a_tokenizer_without_the_record_reads_text_as_it_did(
+    kind: TokenizerKind, tmp_path: Path
+) -> None:
     train_tokenizer([COMPOSED], kind=kind).save(tmp_path, "source")
     record = json.loads((tmp_path / "source.json").read_text())
     del record["normalise"]
@@ -64,7 +66,7 @@ def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["character", "word"])
-def test_new_tokens_are_normalised_like_the_old_ones(kind: Kind) -> None:
+def test_new_tokens_are_normalised_like_the_old_ones(kind: TokenizerKind) -> None:
     larger = extend_tokenizer(train_tokenizer([COMPOSED], kind=kind), ["Mu\u0308cke ß"])
     assert larger.decode(larger.encode("Mücke ß")) == "Mücke ß"
     assert extend_tokenizer(larger, [APART]).size == larger.size
@@ -89,6 +91,8 @@ def test_sampled_subwords_are_normalised_too() -> None:
         pytest.param("byte-bpe", "Zebras! 猫", (), id="bytes"),
     ],
 )
-def test_what_a_vocabulary_does_not_know(kind: Kind, text: str, unknown: tuple[str, ...]) -> None:
+def test_what_a_vocabulary_does_not_know(
+    kind: TokenizerKind, text: str, unknown: tuple[str, ...]
+) -> None:
     tokenizer = train_tokenizer(["cats do not like dogs"] * 20, kind=kind, size=290)
     assert unknown_parts(tokenizer, text, tokenizer.encode(text)) == unknown

@@ -146,6 +146,7 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 
 
 MOST_NAMED = 8
+LONGEST_NAMED = 40  # characters of a part that are shown
 
 
 @dataclass
@@ -174,7 +175,7 @@ class UnknownCount:
         if self.sentences > 1:
             ranked.sort(key=lambda item: (-item[1], item[0]))
         named = [
-            f"{part} ({count:,} times)" if count > 1 else part
+            f"{_shortened(part)} ({count:,} times)" if count > 1 else _shortened(part)
             for part, count in ranked[:MOST_NAMED]
         ]
         more = len(self.parts) - len(named)
@@ -183,6 +184,10 @@ class UnknownCount:
             f"[{len(self.parts):,} unknown {self.noun}{'s' * (len(self.parts) > 1)}{where}: "
             f"{', '.join(named)}{f' and {more:,} more' if more else ''}]"
         )
+
+
+def _shortened(part: str) -> str:
+    return part if len(part) <= LONGEST_NAMED else f"{part[:LONGEST_NAMED]}…"
 
 
 NEWLINE = "\n"

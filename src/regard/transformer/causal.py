@@ -14,7 +14,7 @@ from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility
 from regard.attention.multihead import KeysValues, Past
 from regard.attention.positions import DistanceBias
-from regard.attention.probe import Probe, seen
+from regard.attention.probe import Probe
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import Embedded, SelfAttentionLayer
@@ -106,7 +106,8 @@ class CausalTransformer(nn.Module):
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
-        features = seen(probe, "output", features)
+        if probe is not None:
+            features = probe("output", features)
         return features, CausalState(tuple(past), state.read + tokens.shape[1]), found
 
 

@@ -14,7 +14,7 @@ from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import DistanceBias
-from regard.attention.probe import Probe, seen
+from regard.attention.probe import Probe
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer import layers as parts
@@ -127,7 +127,8 @@ class DecoderLayer(nn.Module):
     ) -> LayerOutput:
         """Read positions that follow those in `past`; `weights_of` names "self" or "cross"."""
         probe = None if probe is None else probe.at(part="decoder")
-        features = seen(probe, "features", features)
+        if probe is not None:
+            features = probe("features", features)
         inputs = self.self_residual.enter(features)
         self_weights = None
         after: LayerPast
@@ -143,7 +144,8 @@ class DecoderLayer(nn.Module):
                 probe=probe,
             )
         features = self.self_residual.leave(features, change, probe=probe, name="attention")
-        features = seen(probe, "attended", features)
+        if probe is not None:
+            features = probe("attended", features)
         across = None if probe is None else probe.at(part="cross")
         change, cross_weights = cross_attend(
             self.cross_attention,
@@ -154,7 +156,8 @@ class DecoderLayer(nn.Module):
             probe=across,
         )
         features = self.cross_residual.leave(features, change, probe=across, name="attention")
-        features = seen(across, "attended", features)
+        if across is not None:
+            features = across("attended", features)
         change = self.feed_forward(self.feed_forward_residual.enter(features))
         features = self.feed_forward_residual.leave(
             features, change, probe=probe, name="feed_forward"
@@ -296,7 +299,9 @@ class TransformerDecoder(nn.Module):
         if self.norm is not None:
             features = self.norm(features)
         features = features if self.output_scale == 1 else features * self.output_scale
-        return seen(inside, "output", features), outputs
+        if inside is not None:
+            features = inside("output", features)
+        return features, outputs
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]

@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.attention.masks import Visibility
 from regard.attention.positions import DistanceBias
-from regard.attention.probe import Probe, seen
+from regard.attention.probe import Probe
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.dropout import Dropout
@@ -81,7 +81,9 @@ class TransformerEncoder(nn.Module):
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
-        return Encoded(memory=seen(probe, "memory", features), mask=mask), found
+        if probe is not None:
+            features = probe("memory", features)
+        return Encoded(memory=features, mask=mask), found
 
 
 class ConvolutionalLayer(nn.Module):
@@ -131,7 +133,9 @@ class ConvolutionalEncoder(nn.Module):
         features = self.embedded(source, probe=probe)
         for layer in self.layers:
             features = layer(features, mask)
-        return Encoded(memory=seen(probe, "memory", features), mask=mask)
+        if probe is not None:
+            features = probe("memory", features)
+        return Encoded(memory=features, mask=mask)
 
 
 class BidirectionalTransformer(nn.Module):
@@ -207,7 +211,9 @@ class BidirectionalTransformer(nn.Module):
             )
             found += [] if weights is None else [weights]
         features = features if self.norm is None else self.norm(features)
-        return seen(probe, "output", features), found
+        if probe is not None:
+            features = probe("output", features)
+        return features, found
 
 
 class HiddenTokenLayer(nn.Module):

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention, Past
 from regard.attention.positions import AddedPositions
-from regard.attention.probe import Probe, seen
+from regard.attention.probe import Probe
 from regard.base.errors import SettingsError
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
@@ -48,7 +48,10 @@ class Embedded(nn.Module):
         self, tokens: Int[Tensor, "batch time"], *, start: int = 0, probe: Probe | None = None
     ) -> Float[Tensor, "batch time model_dim"]:
         """Return the vectors of tokens, the first of which is at position `start`."""
-        vectors = seen(probe, "embedding", self.embedding(tokens)) * self.scale
+        vectors = self.embedding(tokens)
+        if probe is not None:
+            vectors = probe("embedding", vectors)
+        vectors = vectors * self.scale
         if self.positions is not None:
             vectors = vectors + self.positions(tokens.shape[1], start=start, dtype=vectors.dtype)
         if self.segments is not None:
@@ -224,7 +227,8 @@ class SelfAttentionLayer(nn.Module):
         Float[Tensor, "batch heads target source"] | None,
     ]:
         """Read positions that follow those in `past`; return features, past and weights."""
-        features = seen(probe, "features", features)
+        if probe is not None:
+            features = probe("features", features)
         (change, weights), after = self.attention(
             self.attention_residual.enter(features),
             visibility,
@@ -234,7 +238,8 @@ class SelfAttentionLayer(nn.Module):
             probe=probe,
         )
         features = self.attention_residual.leave(features, change, probe=probe, name="attention")
-        features = seen(probe, "attended", features)
+        if probe is not None:
+            features = probe("attended", features)
         change = self.feed_forward(self.feed_forward_residual.enter(features))
         features = self.feed_forward_residual.leave(
             features, change, probe=probe, name="feed_forward"

@@ -17,7 +17,7 @@ from regard.runs.run import Run, open_run
 from regard.scoring.measures import Score
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
-from regard.tasks.translation import training as translate
+from regard.tasks.translation import objective
 from regard.tasks.translation.data import read_splits
 from regard.tasks.translation.model import load
 from regard.tasks.translation.settings import TranslationRecipe
@@ -153,7 +153,7 @@ def test_a_bleu_that_is_chance_does_not_choose_the_model(
     values = {}
     for bleu in (0.5, 1.5):
         score = Score(name="BLEU", value=bleu, signature="")
-        monkeypatch.setattr(translate, "corpus_bleu", lambda *_, found=score: found)
-        values[bleu] = translate.validate(model, examples, pairs, select="bleu").value
+        monkeypatch.setattr(objective, "corpus_bleu", lambda *_, found=score: found)
+        values[bleu] = objective.validate(model, examples, pairs, select="bleu").value
     assert values[0.5] > 0  # a loss
     assert values[1.5] == -1.5
