@@ -91,7 +91,7 @@ NOT_RUN = {"corpus fetch": "downloads"}
 ENDS = {"exercise check": (1,), "--version": (0, None)}  # a file with gaps is not right
 OUTPUTS = ("--out", "--output")
 WIDTHS = {"model.model_dim": 16, "model.heads": 4, "model.layers": 2}
-TRANSFORMER = {**WIDTHS, "model.feed_forward": 16, "tokenizer.kind": "word"}
+TRANSFORMER = {**WIDTHS, "model.feed_forward": 16, "tokenizer.size": 340}
 RECURRENT = {"model.hidden": 8, "model.embedding": 8, "tokenizer.kind": "word"}
 SHORT = {"training.steps": 4, "training.validate_every": 2, "data.hold_out_test": 10}
 TRANSLATION = {**SHORT, "training.validate_sentences": 4, "decoding.beam": 2,
@@ -99,6 +99,7 @@ TRANSLATION = {**SHORT, "training.validate_sentences": 4, "decoding.beam": 2,
 LITTLE_GRAMMAR = {"data.grammar.size": 60, "data.grammar.valid_size": 8,
                   "data.grammar.test_size": 8, "data.grammar.words": "small",
                   "data.grammar.max_words": 8}  # fmt: skip
+FINE_TUNING = {"training.steps": 2, "training.validate_every": 1}
 SERIES = {"training.steps": 4, "training.validate_every": 2, "model.hidden": 4}
 TINY: dict[str, dict[str, Any]] = {
     "transformer-tiny": {**TRANSFORMER, **TRANSLATION},
@@ -124,8 +125,12 @@ ALSO = {  # further options of other commands
 
 def tiny(words: Sequence[str]) -> list[str]:
     """Return a documented command with the settings that make it small."""
+    if words[:2] == ["corpus", "split"]:
+        words = ["9" if word == "1000" else word for word in words]
     if words[:2] == ["train", "--resume"]:
         settings: dict[str, Any] = {"training.steps": 6}
+    elif words[:2] == ["train", "--from"]:
+        settings = {"training.epochs": 1} if "classify" in words else FINE_TUNING
     elif words[0] == "train":
         settings = TINY[words[1]]
     elif words[0] == "forecast":
@@ -139,7 +144,7 @@ def tiny(words: Sequence[str]) -> list[str]:
     ]
 
 
-CORPUS = regard.corpus(words="small", style="written", length=(3, 8), size=120)
+CORPUS = regard.corpus(words="small", style="written", length=(3, 8), size=400)
 PAIRS = [(pair.source, pair.target) for pair in CORPUS.train]
 TEXT = "\n".join(source for source, _ in PAIRS)
 
@@ -226,7 +231,15 @@ def gpt2_folder(path: Path) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     transformers = GPT2LMHeadModel(
-        GPT2Config(vocab_size=257, n_positions=32, n_embd=16, n_layer=1, n_head=2)
+        GPT2Config(
+            vocab_size=257,
+            n_positions=32,
+            n_embd=16,
+            n_layer=1,
+            n_head=2,
+            bos_token_id=256,
+            eos_token_id=256,
+        )
     )
     transformers.save_pretrained(path)
     from tokenizers.pre_tokenizers import ByteLevel
@@ -295,6 +308,7 @@ KINDS = {
 }
 # Names that mean something else in one document.
 OTHER_RUNS = {
+    ("exchange.md", "export runs/mine"): run_of(*TRANSLATOR),
     ("language-models.md", "export runs/mine"): run_of("import", "gpt2-folder"),
 }
 
@@ -316,8 +330,10 @@ def perform(words: Sequence[str], codes: Sequence[int | None] = (0, None)) -> No
         elif (make := maker_of(word)) and word not in outputs and not Path(word).exists():
             Path(word).parent.mkdir(parents=True, exist_ok=True)
             make(Path(word))
-    for output in outputs:
-        shutil.rmtree(output, ignore_errors=True)
+    for output in map(Path, outputs):
+        if output.is_dir():
+            shutil.rmtree(output)
+        output.unlink(missing_ok=True)
     call = tiny(words)
     if "onnx" in call:  # its model only resembles the type that the hooks of the tests insist on
         program = [sys.executable, "-c", "from regard.cli.app import main; main()"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.batching.batch import split_rows
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import AnswerIds, answer_ids, collate_answers
 
@@ -40,3 +41,13 @@ def test_batches_without_end_resume_exactly() -> None:
         resumed = list(islice(iterate_rows(order, list, start=whole[place][0]), 3))
         assert resumed == whole[place + 1 : place + 4]
     assert sorted(row for _, rows in whole[:4] for row in rows) == list(range(7))
+
+
+def test_rows_of_a_batch_can_be_shared_out() -> None:
+    examples = [answer_ids([4] * size, [5, 6], context=9) for size in (1, 3, 5)]
+    batch = collate_answers(examples)
+    parts = split_rows(batch, 2)
+    assert [len(part.tokens) for part in parts] == [2, 1]
+    assert sum(part.target_tokens for part in parts) == batch.target_tokens
+    assert batch.padding_share == pytest.approx(1 - 12 / 18)
+    assert parts[1].padding_share == pytest.approx(1 - 4 / 6)

@@ -183,7 +183,7 @@ class AnswerBatch:
     tokens: Int[Tensor, "batch time"]
     expected: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
-    real: int
+    lengths: Int[Tensor, "batch"]
 
     @property
     def target_tokens(self) -> int:
@@ -193,7 +193,7 @@ class AnswerBatch:
     @property
     def padding_share(self) -> float:
         """The share of positions that hold no token."""
-        return 1 - self.real / self.tokens.numel()
+        return 1 - int(self.lengths.sum()) / self.tokens.numel()
 
 
 def answer_ids(prompt: Sequence[int], answer: Sequence[int], *, context: int) -> AnswerIds:
@@ -213,7 +213,7 @@ def collate_answers(examples: Sequence[AnswerIds]) -> AnswerBatch:
         tokens=pad_sequence([row[:-1] for row in rows], batch_first=True),
         expected=pad_sequence([row[1:] for row in rows], batch_first=True),
         mask=pad_sequence(places, batch_first=True),
-        real=sum(len(row) - 1 for row in rows),
+        lengths=torch.tensor([len(row) - 1 for row in rows]),
     )
 
 
