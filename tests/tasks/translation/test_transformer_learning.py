@@ -52,7 +52,10 @@ def splits(task: Task) -> Splits:
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "copy" else pytest.param(name, marks=pytest.mark.slow) for name in TASKS],
+)
 def test_the_task_is_learned(name: str, tmp_path: Path) -> None:
     task, steps = TASKS[name]
     overrides = [*SETTINGS, f"training.steps={steps}"]
