@@ -125,6 +125,8 @@ ALSO = {  # further options of other commands
 
 def tiny(words: Sequence[str]) -> list[str]:
     """Return a documented command with the settings that make it small."""
+    if words[0] in ("ladder", "gradients"):
+        return [*words, "--steps", "4"]
     if words[:2] == ["corpus", "split"]:
         words = ["9" if word == "1000" else word for word in words]
     if words[:2] == ["train", "--resume"]:
@@ -149,14 +151,14 @@ PAIRS = [(pair.source, pair.target) for pair in CORPUS.train]
 TEXT = "\n".join(source for source, _ in PAIRS)
 
 
-def lines(*names: str) -> Callable[[Path], None]:
+def lines(*names: str, most: int = len(PAIRS)) -> Callable[[Path], None]:
     """Return a maker of files with a sentence a line: English, or German by their ending."""
 
     def make(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         for name in names or (path.name,):
             side = 1 if name.endswith(".de") else 0
-            text = "\n".join(pair[side] for pair in PAIRS)
+            text = "\n".join(pair[side] for pair in PAIRS[:most])
             path.with_name(name).write_text(text + "\n", encoding="utf-8")
 
     return make
@@ -212,9 +214,8 @@ def corpus_folder(path: Path, words: Sequence[str]) -> None:
                 shard = path / f"{part}-{number:05d}-of-{count:05d}.parquet"
                 parquet.write_table(pa.table(columns), shard)
     elif "--pair" in words:
-        lines(*(f"{part}.{side}" for part in ("train", "valid", "test") for side in ("en", "de")))(
-            path / "train.en"
-        )
+        lines("train.en", "train.de")(path / "train.en")
+        lines("valid.en", "valid.de", "test.en", "test.de", most=12)(path / "valid.en")
     else:
         for part in ("train", "valid", "test"):
             table(cells=sides)(path / f"{part}.tsv")
