@@ -170,3 +170,10 @@ def test_a_terminal_sees_at_once_that_the_program_begins() -> None:
         file = StringIO()
         load_torch(Console(file=file, force_terminal=terminal))
         assert shown in file.getvalue() and bool(shown) == bool(file.getvalue())
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "regard", "--version"], capture_output=True, text=True, check=True
+    )
+    assert __version__ in answer.stdout
