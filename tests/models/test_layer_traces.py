@@ -162,3 +162,13 @@ def test_tables_of_a_layer() -> None:
             list(found.layer_tables(**options))  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="shows no layers"):
         list(Trace("x", "", "", [], {}).layer_tables(layer=0))
+
+
+def test_a_mixture_of_experts_shows_its_gate() -> None:
+    model = language_model(**SETTINGS["transformer"], experts=3)
+    found = trace_language_model(model, "abca")
+    scores, gate = found["decoder.1.gate scores"], found["decoder.1.gate"]
+    exponentials = np.exp(scores)
+    expected = exponentials / exponentials.sum(axis=1, keepdims=True)
+    best = expected == expected.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(gate, expected * best, atol=1e-6)

@@ -42,6 +42,15 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "rotary": ({"rotary_high": 1.0}, "rotary_high (1.0) must be above rotary_low (1.0)"),
     "buckets": ({"buckets": 6}, "buckets (6) must be divisible by 4"),
     "bucket reach": ({"buckets": 32, "bucket_reach": 16}, "bucket_reach (16) larger than half"),
+    "too many experts a token": (
+        {"experts": 4, "experts_per_token": 5},
+        "experts_per_token (5) must not exceed experts (4)",
+    ),
+    "one noisy expert": (
+        {"experts": 4, "expert_gate": "noisy"},
+        'expert_gate = "noisy" needs experts_per_token of at least 2',
+    ),
+    "no capacity": ({"experts": 4, "expert_capacity": 0}, "greater than 0"),
     "alignment layer": (
         {"alignment_layer": 2, "layers": 6, "decoder_layers": 2},
         "alignment_layer (2) must lie between -2 and 1, for 2 decoder layers",

@@ -16,6 +16,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "relative": {"positions": "relative"},
     "ssru": {"decoder": "ssru"},
+    "experts": {"experts": 3, "experts_per_token": 2, "expert_gate": "noisy"},
 }
 
 

@@ -74,6 +74,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "activation": "geglu",
         "tie": "inputs",
     },
+    "experts": {"experts": 3, "norm_placement": "pre"},
+    "two of three experts": {"experts": 3, "experts_per_token": 2, "expert_capacity": 0.7},
     "gelu, tied": {"activation": "gelu", "tie": "all", "output_bias": True},
 }
 named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTIONS))

@@ -43,6 +43,13 @@ class Probe:
 
     change: Change
     site: Site = Site()
+    attention: bool = True
+    """Whether it is for what attention computes; otherwise attention keeps its fast kernels."""
+
+    @property
+    def of_attention(self) -> Probe | None:
+        """Return the probe as attention gets it: None if it is for other parts."""
+        return self if self.attention else None
 
     def at(self, *, part: str | None = None, layer: int | None = None, start: int = 0) -> Probe:
         """Return the probe for another place; `start` is counted from where the probe is."""
@@ -52,7 +59,7 @@ class Probe:
             layer=self.site.layer if layer is None else layer,
             start=self.site.start + start,
         )
-        return Probe(self.change, there)
+        return replace(self, site=there)
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         """Return what takes the place of this value; a single head gets its axis on the way."""

@@ -112,6 +112,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "decoder": ("attention",),
     "kernel": ("softmax",),
     "window": (None,),
+    "experts": (0,),
     "positions": ("sinusoidal", "learned", "relative", "rotary", "none"),
     "score": ("scaled-dot",),
     "head_dim": (None,),

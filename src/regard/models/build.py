@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from regard.attention import positions as encodings
+from regard.attention.experts import Gate, MixtureOfExperts
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.scores import SCORES, AttentionScore
 from regard.base.budgets import MEGABYTE, machine_memory
@@ -141,6 +142,14 @@ class TransformerPlan:
     bucket_reach: int = 128
     learned_offset: int = 0
     segments: int = 0
+    experts: int = 0
+    experts_per_token: int = 1
+    expert_every: int = 1
+    expert_gate: str = "softmax"
+    expert_bias: bool = False
+    expert_capacity: float | None = None
+    balance_loss: float = 0.01
+    gate_z_loss: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse names that no registry has, and parts that do not go together."""
@@ -177,7 +186,7 @@ class TransformerPlan:
             encoder=self._encoder(source_table),
             decoder=TransformerDecoder(
                 embedded=self._embedded(target_table),
-                layers=[self._decoder_layer() for _ in range(self.decoder_layers)],
+                layers=[self._decoder_layer(number) for number in range(self.decoder_layers)],
                 norm=self._last_norm(),
                 window=self.window,
                 distance_bias=self._positions(encodings.DistanceBias, causal=True),
@@ -201,21 +210,21 @@ class TransformerPlan:
             )
         return TransformerEncoder(
             embedded=self._embedded(table),
-            layers=[self._self_layer() for _ in range(self.layers)],
+            layers=[self._self_layer(number) for number in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
             distance_bias=self._positions(encodings.DistanceBias),
         )
 
-    def _self_layer(self) -> parts.SelfAttentionLayer:
+    def _self_layer(self, number: int) -> parts.SelfAttentionLayer:
         return parts.SelfAttentionLayer(
             attention=self._self_attention(),
             attention_residual=self._residual(),
-            feed_forward=self._feed_forward(),
+            feed_forward=self._feed_forward(number),
             feed_forward_residual=self._residual(),
         )
 
-    def _decoder_layer(self) -> DecoderLayer:
+    def _decoder_layer(self, number: int) -> DecoderLayer:
         recurrent = self.decoder == "ssru"
         return DecoderLayer(
             self_attention=parts.RecurrentUnit(self.model_dim)
@@ -224,7 +233,7 @@ class TransformerPlan:
             self_residual=self._residual(),
             cross_attention=self._attention(),
             cross_residual=self._residual(),
-            feed_forward=self._feed_forward(),
+            feed_forward=self._feed_forward(number),
             feed_forward_residual=self._residual(),
         )
 
@@ -256,7 +265,29 @@ class TransformerPlan:
     def _head_dim(self) -> int:
         return self.head_dim or self.model_dim // self.heads
 
-    def _feed_forward(self) -> parts.FeedForward:
+    def _feed_forward(self, number: int) -> parts.FeedForward | MixtureOfExperts:
+        """Return one network, or in every so manieth layer a choice of several."""
+        if not self.experts or (number + 1) % self.expert_every:
+            return self._one_network()
+        try:
+            gate = Gate(
+                self.model_dim,
+                experts=self.experts,
+                chosen=self.experts_per_token,
+                kind=self.expert_gate,
+                bias=self.expert_bias,
+            )
+        except ValueError as error:
+            raise SettingsError(f"model: {error}.") from error
+        return MixtureOfExperts(
+            [self._one_network() for _ in range(self.experts)],
+            gate=gate,
+            capacity=self.expert_capacity,
+            balance=self.balance_loss,
+            z=self.gate_z_loss,
+        )
+
+    def _one_network(self) -> parts.FeedForward:
         return parts.FeedForward(
             self.model_dim,
             hidden=self.feed_forward,

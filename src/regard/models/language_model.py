@@ -16,10 +16,11 @@ from regard.models.build import TransformerPlan, positions_named
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
 from regard.settings.language_models import BidirectionalSettings, RecurrentLanguageModelSettings
-from regard.settings.models import CausalTransformerSettings, LayerSettings
+from regard.settings.layers import LayerSettings
+from regard.settings.models import CausalTransformerSettings
 from regard.transformer.causal import CausalTransformer
 from regard.transformer.encoder import BidirectionalTransformer, HiddenTokenLayer
-from regard.transformer.layers import GATED, SelfAttentionLayer
+from regard.transformer.layers import GATED, FeedForward, SelfAttentionLayer
 
 State = TypeVar("State")
 
@@ -160,7 +161,7 @@ class LanguageModelPlan(TransformerPlan):
         model: LanguageModel[Any] = LanguageModel(
             backbone=CausalTransformer(
                 embedded=self._embedded(table),
-                layers=[self._self_layer() for _ in range(self.layers)],
+                layers=[self._self_layer(number) for number in range(self.layers)],
                 norm=self._last_norm(),
                 window=self.window,
                 distance_bias=self._positions(DistanceBias, causal=True),
@@ -177,7 +178,7 @@ class LanguageModelPlan(TransformerPlan):
         model: LanguageModel[Any] = LanguageModel(
             backbone=BidirectionalTransformer(
                 embedded=self._embedded(table),
-                layers=[self._self_layer() for _ in range(self.layers)],
+                layers=[self._self_layer(number) for number in range(self.layers)],
                 norm=self._last_norm(),
                 window=self.window,
                 distance_bias=self._positions(DistanceBias),
@@ -278,7 +279,8 @@ def _spread_weights(model: nn.Module, *, layers: int, width: int) -> None:
             part.redraw(spread)
     for part in model.modules():
         if isinstance(part, SelfAttentionLayer):
-            for last in (part.attention.output, part.feed_forward.outer):
+            networks = [one for one in part.feed_forward.modules() if isinstance(one, FeedForward)]
+            for last in (part.attention.output, *(one.outer for one in networks)):
                 nn.init.normal_(last.weight, std=spread / math.sqrt(2 * layers))
 
 

@@ -18,6 +18,9 @@ from regard.models.inspection import TracedArray
 from regard.recurrent.cells import CellState, CellWeights, RecurrentStack
 from regard.recurrent.equations import gates, step
 
+# What a mixture of experts adds.
+ROUTING_FORMULAS = {"gate scores": "x W_g", "gate": "softmax(gate scores), 0 if not chosen"}
+
 
 class Sides(NamedTuple):
     """The axes of attention: who attends, to whom, and what the keys are made of."""
@@ -101,11 +104,19 @@ def feed_forward_arrays(
     )
     residual = layer.feed_forward_residual
     title = f"{part}.{number}"
+    mixed = (part, number, "gate") in recorder.values
+    gate = [
+        _traced(f"{title}.{name}", (axis, "expert"), recorder.get(part, number, name)[0], formula)
+        for name, formula in ROUTING_FORMULAS.items()
+        if mixed
+    ]
+    formula = "sum_e gate_e f_e(x)" if mixed else "f(x W_1 + b_1) W_2 + b_2"
     return [
         _traced(
             f"{title}.FFN input", (axis, "dim"), residual.enter(before[None])[0], _entered(residual)
         ),
-        _traced(f"{title}.FFN", (axis, "dim"), change, "f(x W_1 + b_1) W_2 + b_2"),
+        *gate,
+        _traced(f"{title}.FFN", (axis, "dim"), change, formula),
         _traced(
             f"{title}.output",
             (axis, "dim"),

@@ -6,13 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from regard.settings.models import (
-    Activation,
-    CausalTransformerSettings,
-    LayerSettings,
-    by_family,
-    require_widths,
-)
+from regard.settings.layers import Activation, LayerSettings, require_widths
+from regard.settings.models import CausalTransformerSettings, by_family
 from regard.settings.recipe import Settings
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from regard.attention.efficient import LinearState
+from regard.attention.experts import MixtureOfExperts
 from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import KeysValues, MultiHeadAttention
 from regard.attention.positions import DistanceBias
@@ -102,7 +103,7 @@ class DecoderLayer(nn.Module):
         self_residual: parts.Residual,
         cross_attention: MultiHeadAttention,
         cross_residual: parts.Residual,
-        feed_forward: parts.FeedForward,
+        feed_forward: parts.FeedForward | MixtureOfExperts,
         feed_forward_residual: parts.Residual,
     ):
         super().__init__()
@@ -141,7 +142,7 @@ class DecoderLayer(nn.Module):
                 past=past,
                 start=start,
                 with_weights="self" in weights_of,
-                probe=probe,
+                probe=None if probe is None else probe.of_attention,
             )
         features = self.self_residual.leave(features, change, probe=probe, name="attention")
         if probe is not None:
@@ -153,12 +154,14 @@ class DecoderLayer(nn.Module):
             memory,
             penalties,
             with_weights="cross" in weights_of,
-            probe=across,
+            probe=None if across is None else across.of_attention,
         )
         features = self.cross_residual.leave(features, change, probe=across, name="attention")
         if across is not None:
             features = across("attended", features)
-        change = self.feed_forward(self.feed_forward_residual.enter(features))
+        change = parts.feed_forward_change(
+            self.feed_forward, self.feed_forward_residual.enter(features), probe=probe
+        )
         features = self.feed_forward_residual.leave(
             features, change, probe=probe, name="feed_forward"
         )

@@ -10,12 +10,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from regard.attention.experts import MixtureOfExperts
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention, Past
 from regard.attention.positions import AddedPositions
 from regard.attention.probe import Probe
 from regard.base.errors import SettingsError
-from regard.base.shapes import Float, Int, Tensor
+from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
 from regard.compute.dropout import Dropout, rectified_dropout
 from regard.compute.linear import Linear
@@ -148,8 +149,8 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(part.bias)
 
     def forward(
-        self, features: Float[Tensor, "batch time model_dim"]
-    ) -> Float[Tensor, "batch time model_dim"]:
+        self, features: Float[Tensor, "*places model_dim"]
+    ) -> Float[Tensor, "*places model_dim"]:
         """Return the change at each position."""
         change: Tensor = self.outer(self._active(self.inner(features)))
         return change
@@ -161,6 +162,21 @@ class FeedForward(nn.Module):
             return rectified_dropout(inner, dropout=self.dropout.p)
         dropped: Tensor = self.dropout(ACTIVATIONS[self.activation](inner))
         return dropped
+
+
+def feed_forward_change(
+    network: FeedForward | MixtureOfExperts,
+    features: Float[Tensor, "batch time model_dim"],
+    *,
+    real: Bool[Tensor, "batch time"] | None = None,
+    probe: Probe | None = None,
+) -> Float[Tensor, "batch time model_dim"]:
+    """Return the change at each position, by one network or by the experts that a gate chooses."""
+    if isinstance(network, MixtureOfExperts):
+        mixed: Tensor = network(features, real=real, probe=probe)
+        return mixed
+    change: Tensor = network(features)
+    return change
 
 
 class RecurrentUnit(nn.Module):
@@ -203,7 +219,7 @@ class SelfAttentionLayer(nn.Module):
         *,
         attention: MultiHeadAttention,
         attention_residual: Residual,
-        feed_forward: FeedForward,
+        feed_forward: FeedForward | MixtureOfExperts,
         feed_forward_residual: Residual,
     ):
         super().__init__()
@@ -235,12 +251,17 @@ class SelfAttentionLayer(nn.Module):
             past=past,
             start=start,
             with_weights=with_weights,
-            probe=probe,
+            probe=None if probe is None else probe.of_attention,
         )
         features = self.attention_residual.leave(features, change, probe=probe, name="attention")
         if probe is not None:
             features = probe("attended", features)
-        change = self.feed_forward(self.feed_forward_residual.enter(features))
+        change = feed_forward_change(
+            self.feed_forward,
+            self.feed_forward_residual.enter(features),
+            real=visibility.real,
+            probe=probe,
+        )
         features = self.feed_forward_residual.leave(
             features, change, probe=probe, name="feed_forward"
         )

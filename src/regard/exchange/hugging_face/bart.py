@@ -46,6 +46,7 @@ COMMON: dict[str, Any] = {
     "kernel": "softmax",
     "score": "scaled-dot",
     "window": None,
+    "experts": 0,
     "head_dim": None,
     "key_value_heads": None,
     "head_norm": False,

@@ -42,6 +42,7 @@ FIXED: dict[str, Any] = {
     "norm_placement": "post",
     "embedding_norm": True,
     "window": None,
+    "experts": 0,
     "head_dim": None,
     "key_value_heads": None,
     "head_norm": False,

@@ -67,6 +67,7 @@ FIXED: dict[str, Any] = {
     "norm": "layer",
     "activation": None,  # one of several
     "window": None,
+    "experts": 0,
     "learned_offset": 0,
     "embedding_norm": False,
     "head_dim": None,

@@ -42,6 +42,7 @@ FIXED: dict[str, Any] = {
     "positions": "rotary",
     "norm": "rms",
     "window": None,
+    "experts": 0,
     "embedding_norm": False,
 }
 

@@ -42,6 +42,7 @@ FIXED: dict[str, Any] = {
     "kernel": "softmax",
     "score": "scaled-dot",
     "window": None,
+    "experts": 0,
     "output_bias": True,
 }
 

@@ -42,6 +42,7 @@ FIXED: dict[str, Any] = {
     "kernel": "softmax",
     "score": "dot",
     "window": None,
+    "experts": 0,
     "key_value_heads": None,
     "head_norm": False,
     "embedding_norm": False,

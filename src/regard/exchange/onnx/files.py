@@ -24,6 +24,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "kernel": ("softmax",),
     "positions": ("sinusoidal", "learned", "rotary", "alibi", "bucketed", "none"),
     "score": ("scaled-dot", "dot"),
+    "experts": (0,),
 }
 
 PAGE = """# A translation model for onnxruntime

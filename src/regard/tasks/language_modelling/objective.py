@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from regard.attention.experts import GateCosts
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN
 from regard.batching.texts import AnswerBatch, StreamBatch
@@ -46,13 +47,15 @@ def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[.
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
     """Return the summed loss of the tokens that a batch asks for."""
-    return chunked_token_loss(
-        model(batch.tokens).features,
+    costs = GateCosts(model)
+    loss = chunked_token_loss(
+        model(batch.tokens, **costs.probing).features,
         expected=batch.expected,
         mask=batch.mask,
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
+    return loss._replace(objective=costs.added_to(loss.objective))
 
 
 def hidden_token_loss(
@@ -73,15 +76,16 @@ def hidden_token_loss(
     others = torch.randint(vocab, tokens.shape, generator=generator).to(tokens.device)
     read = torch.where(chosen & (fate < HIDDEN), mark, tokens)
     read = torch.where(chosen & (fate >= HIDDEN_OR_LEFT), others, read)
-    objective, nats = chunked_token_loss(
-        model(read).features,
+    costs = GateCosts(model)
+    loss = chunked_token_loss(
+        model(read, **costs.probing).features,
         expected=tokens,
         mask=chosen,
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
     grown = batch.target_tokens / chosen.sum()
-    return LossSum(objective * grown, nats * grown)
+    return LossSum(costs.added_to(loss.objective * grown), loss.nats * grown)
 
 
 def validated(

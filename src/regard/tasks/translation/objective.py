@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.attention.experts import GateCosts
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
@@ -57,7 +58,10 @@ def batch_loss(
 ) -> LossSum:
     """Return the summed loss of a batch, with what its attention costs if that is asked for."""
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    output = model(batch.source, batch.source_mask, batch.target_input, with_weights=attends)
+    costs = GateCosts(model)
+    output = model(
+        batch.source, batch.source_mask, batch.target_input, with_weights=attends, **costs.probing
+    )
     loss = chunked_token_loss(
         output.features,
         expected=batch.target_output,
@@ -66,6 +70,7 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
+    loss = loss._replace(objective=costs.added_to(loss.objective))
     cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost)
 
@@ -105,7 +110,10 @@ def _consistent_loss(
     if word_dropout:
         twice = drop_words(twice, word_dropout)
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    output = model(twice.source, twice.source_mask, twice.target_input, with_weights=attends)
+    costs = GateCosts(model)
+    output = model(
+        twice.source, twice.source_mask, twice.target_input, with_weights=attends, **costs.probing
+    )
     loss = r_drop_loss(
         output.features.chunk(2),
         expected=batch.target_output,
@@ -115,6 +123,7 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
+    loss = loss._replace(objective=costs.added_to(loss.objective, share=0.5))
     cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 
