@@ -35,7 +35,10 @@ def look(
     ] = False,
     part: Annotated[
         str | None,
-        typer.Option("--part", help="All heads of a Transformer: cross, encoder or decoder."),
+        typer.Option(
+            "--part",
+            help="All heads of a Transformer: cross, encoder or decoder; or its experts.",
+        ),
     ] = None,
     layer: Annotated[
         int | None, typer.Option("--layer", help="All heads of this layer, counted from 0.")

@@ -208,9 +208,13 @@ class LoadedLanguageModel:
     @torch.no_grad()
     def heads(self, text: str) -> HeadView:
         """Return what every head of every layer looks at, at each token of a text."""
-        ids = prompt_ids(self.text, text)[-(self.model.context or 0) :]
+        ids = self.read_ids(text)
         maps = self.model.head_maps(torch.tensor([ids]))
         return HeadView(tuple(self.text.pieces(ids)), maps[:, 0])
+
+    def read_ids(self, text: str) -> Sequence[int]:
+        """Return the tokens of a text, the last ones that fit into the context."""
+        return prompt_ids(self.text, text)[-(self.model.context or 0) :]
 
 
 def load(folder: str | Path) -> LoadedLanguageModel:

@@ -144,6 +144,8 @@ class SampleLog:
         settings = self._model.recipe.decoding
         if not settings.max_tokens or self._model.model.reads_both_ways:
             return
+        if not settings.prompt and not self._model.text.opening:
+            return  # a text of one line has no line ends to begin after
         rows = [row for row in read_metrics(self._path) if row["step"] < progress.step]
         (found,) = self._model.generate(settings.prompt, seed=progress.step)
         rows.append({"step": progress.step, **found.to_dict()})

@@ -1,8 +1,11 @@
 """What every head of a language model looks at."""
 
+import torch
+
 from regard.base.errors import SettingsError
 from regard.tasks import LookRequest, View
 from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word
+from regard.tasks.experts import gate_weights, view_of_experts
 from regard.tasks.language_modelling.model import HeadView, load
 
 
@@ -16,12 +19,29 @@ def text_heads(view: HeadView) -> AttentionHeads:
 
 def _request_heads(request: LookRequest) -> AttentionHeads:
     if request.part is not None:
-        raise SettingsError("--part is for translators: a language model has one part only.")
+        raise SettingsError(
+            f"--part {request.part} is for translators: of a language model there are its heads, "
+            "without --part, and --part experts."
+        )
     return text_heads(load(request.run).heads(request.sentence))
+
+
+def experts_view(request: LookRequest) -> View:
+    """Show which expert each token goes to."""
+    model = load(request.run)
+    ids = model.read_ids(request.sentence)
+    found = gate_weights(
+        lambda probe: model.model(torch.tensor([ids]), probe=probe),
+        part="encoder" if model.model.reads_both_ways else "decoder",
+        tokens=model.text.pieces(ids),
+    )
+    return view_of_experts(found, request)
 
 
 def heads_view(request: LookRequest) -> View:
     """Show all heads, those of a layer, or one."""
+    if request.part == "experts":
+        return experts_view(request)
     heads = _request_heads(request)
     record = {"pieces": list(heads.source), "weights": heads.weights.tolist()}
     return view_of_heads(heads, request, record=record)

@@ -20,6 +20,7 @@ from regard.pictures.terminal import terminal_heat_map
 from regard.settings.recipe import require_known
 from regard.tasks import LookRequest, View
 from regard.tasks import attention as attention_views
+from regard.tasks.experts import gate_weights, view_of_experts
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
 
@@ -31,6 +32,7 @@ PARTS = {
     "encoder": "among the source words",
     "decoder": "among the target words",
 }
+EXPERTS = {"experts": "encoder", "target-experts": "decoder"}  # and where their gates are
 
 
 class Side(NamedTuple):
@@ -150,8 +152,28 @@ def _request_heads(
     )
 
 
+def experts_view(request: LookRequest) -> View:
+    """Show which expert each token of the source goes to, or of the translation."""
+    model, part = load(request.run), EXPERTS[request.part or ""]
+    said = model.translate(request.sentence, attention=False).text
+    (example,) = encode_pairs(
+        [SentencePair(request.sentence, said)], model.source_tokenizer, model.target_tokenizer
+    )
+    batch = collate([example])
+    source = _side(model.source_tokenizer, example.source, request.sentence)
+    read = _side(model.target_tokenizer, example.target, said, begun=True)
+    found = gate_weights(
+        lambda probe: model.model(batch.source, batch.source_mask, batch.target_input, probe=probe),
+        part=part,
+        tokens=(source if part == "encoder" else read).pieces,
+    )
+    return view_of_experts(found, request, text=said)
+
+
 def heads_view(request: LookRequest) -> View:
-    """Show all heads, those of a layer, or one."""
+    """Show all heads, those of a layer, or one; or the experts."""
+    if request.part in EXPERTS:
+        return experts_view(request)
     said, heads = _request_heads(request, part="cross")
     return attention_views.view_of_heads(
         heads, request, record={"text": said, **heads.to_dict()}, text=said
