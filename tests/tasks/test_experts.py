@@ -68,7 +68,7 @@ def test_both_sides_of_a_translator_have_experts(translator: Path, part: str) ->
 def test_what_has_no_experts_says_so(tmp_path: Path) -> None:
     more = {"training.steps": 1, "model.context": 12, "decoding.max_tokens": 0}
     regard.train("gpt-nano", data=TEXT, out=tmp_path / "r", set=SMALL | more, progress=False)
-    with pytest.raises(SettingsError, match="has no experts; train one with --set model.experts"):
+    with pytest.raises(SettingsError, match=r"has no experts; train one with --set model\.experts"):
         look_at(LookRequest(run=tmp_path / "r", text="the cat", part="experts"))
 
 
