@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.attention.experts import Gate, GateCosts, MixtureOfExperts
+from regard.attention.experts import ExpertGate, GateCosts, MixtureOfExperts
 from regard.attention.probe import Probe, Recorder
 from regard.transformer.layers import FeedForward
 
@@ -16,7 +16,7 @@ def mixture(*, chosen: int = 1, kind: str = "softmax", **options: object) -> Mix
     torch.manual_seed(5)
     experts = [FeedForward(WIDTH, hidden=8, activation="relu") for _ in range(EXPERTS)]
     bias = bool(options.pop("bias", False))
-    gate = Gate(WIDTH, experts=EXPERTS, chosen=chosen, kind=kind, bias=bias)
+    gate = ExpertGate(WIDTH, experts=EXPERTS, chosen=chosen, kind=kind, bias=bias)
     nn.init.normal_(gate.scores.weight)
     return MixtureOfExperts(experts, gate=gate, **options).double()  # type: ignore[arg-type]
 

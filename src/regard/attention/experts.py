@@ -24,7 +24,7 @@ class Routed(NamedTuple):
     weights: Float[Tensor, "tokens experts"]
 
 
-class Gate(nn.Module):
+class ExpertGate(nn.Module):
     """Chooses k of the experts for each token, and how much each of them counts.
 
     "softmax" (Fedus et al. 2022, section 2.1): the weights are the probabilities of the chosen, so
@@ -88,7 +88,7 @@ class MixtureOfExperts(nn.Module):
         self,
         experts: Sequence[nn.Module],
         *,
-        gate: Gate,
+        gate: ExpertGate,
         capacity: float | None = None,
         balance: float = 0.0,
         z: float = 0.0,

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from regard.attention import positions as encodings
-from regard.attention.experts import Gate, MixtureOfExperts
+from regard.attention.experts import ExpertGate, MixtureOfExperts
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.scores import SCORES, AttentionScore
 from regard.base.budgets import MEGABYTE, machine_memory
@@ -270,7 +270,7 @@ class TransformerPlan:
         if not self.experts or (number + 1) % self.expert_every:
             return self._one_network()
         try:
-            gate = Gate(
+            gate = ExpertGate(
                 self.model_dim,
                 experts=self.experts,
                 chosen=self.experts_per_token,
