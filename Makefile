@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-all check format clean install wheel
+.PHONY: demo docs test test-all check format clean install wheel
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -41,6 +41,10 @@ test: $(VENV)/dev $(VENV)/argos  ## run the tests with coverage
 
 test-all: $(VENV)/dev $(VENV)/argos  ## run all tests, also those that take minutes
 	@OMP_NUM_THREADS=1 REGARD_ARGOS=$$(ls -d $(CURDIR)/$(VENV)/argos 2>/dev/null) $(BIN)/python -m pytest -n auto --dist loadfile -m "" $(ARGS)
+
+docs: $(VENV)/dev  ## build the documentation site into build/site, notebooks included
+	@OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
 wheel: $(VENV)/run  ## build dist/regard-*.whl
 	@$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .

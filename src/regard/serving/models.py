@@ -138,6 +138,7 @@ def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, 
     return {
         "name": model.name,
         "title": model.recipe.title or model.name,
+        "task": "translate",
         "source": model.pair.source,
         "target": model.pair.target,
         "family": settings.family,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
@@ -136,8 +136,79 @@ def _contained(work: Callable[[], T]) -> T:
         raise RuntimeError(f"the work ended with {type(error).__name__}") from error
 
 
-class ModelWorker:
-    """Runs one model in threads, so that the event loop stays free."""
+# Gets a loaded model and a function to tell parts of its result to; returns the whole.
+GrowingWork: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
+
+
+class ViewWorker:
+    """Answers questions about one model in threads, so that the event loop stays free."""
+
+    def __init__(self, model: Any, settings: ServerSettings, memory: ModelMemory):
+        self.model = model
+        self.description: dict[str, Any] = model.description()
+        self._memory = memory
+        memory.add(model)
+        self._settings = settings
+        self._views = 0
+        self._thread = ModelThread(model.name, memory.pool)
+
+    async def ask(self, question: Callable[[Any], T]) -> T:
+        """Return what a function says of the loaded model, when it is its turn in the thread."""
+        async with self._memory.using(self.model.name) as loaded:
+            return await self._run_view(lambda: question(loaded))
+
+    async def growing(
+        self, work: Callable[[Any, Callable[[Any], None]], Any]
+    ) -> AsyncIterator[Any]:
+        """Yield what a function tells of on its way, then what it returns.
+
+        The function gets the loaded model, and a function to call with each part, which raises
+        ClientGoneError when nobody listens any more.
+        """
+        loop = asyncio.get_running_loop()
+        parts: asyncio.Queue[Any] = asyncio.Queue()
+        gone, end = threading.Event(), object()
+
+        def tell(part: Any) -> None:
+            if gone.is_set():
+                raise ClientGoneError
+            loop.call_soon_threadsafe(parts.put_nowait, part)
+
+        running = asyncio.ensure_future(self.ask(lambda loaded: work(loaded, tell)))
+        running.add_done_callback(lambda done: parts.put_nowait(end))
+        # Reading the exception keeps asyncio from logging it as never retrieved.
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            while (part := await parts.get()) is not end:
+                yield part
+            yield await running
+        finally:
+            gone.set()
+            running.cancel()
+
+    async def _run_view(self, work: Callable[[], T]) -> T:
+        """Run a function in the model's thread, unless too many already wait for it."""
+        if self._views >= self._settings.views:
+            raise BusyError(retry_after=self.seconds_of_work())
+        self._views += 1
+        try:
+            return await self._thread.run("view", work)
+        finally:
+            self._views -= 1
+
+    def seconds_of_work(self) -> int:
+        """Return how long a client that is turned away should wait."""
+        return 1
+
+    async def stop(self) -> None:
+        """Wait for what is running, then end the thread."""
+        await asyncio.to_thread(self._thread.shutdown)
+
+
+class ModelWorker(ViewWorker):
+    """Runs one translator: batches for texts, and views."""
+
+    model: AnyServedModel
 
     def __init__(
         self,
@@ -147,14 +218,8 @@ class ModelWorker:
         *,
         on_batch: Callable[[int, int], Any] = lambda sentences, tokens: None,
     ):
-        self.model = model
-        self.description = model.description()
-        self._memory = memory
-        memory.add(model)
-        self._settings = settings
-        self._views = 0
+        super().__init__(model, settings, memory)
         self._batching: asyncio.Task[None] | None = None
-        self._thread = ModelThread(model.name, memory.pool)
         self.batcher = Batcher(
             self._run_batch,
             sentences=settings.batch_sentences,
@@ -178,7 +243,11 @@ class ModelWorker:
         if self._batching is not None:
             self._batching.cancel()
             await asyncio.gather(self._batching, return_exceptions=True)
-        await asyncio.to_thread(self._thread.shutdown)
+        await super().stop()
+
+    def seconds_of_work(self) -> int:
+        """Return how long the batches that wait will take."""
+        return self.batcher.seconds_of_work()
 
     async def translate(
         self, texts: Sequence[str], options: TranslationOptions
@@ -198,55 +267,27 @@ class ModelWorker:
 
     async def attend(self, request: attention_views.AttentionRequest) -> dict[str, Any]:
         """Return a translation with its attention, steps and beam."""
-        async with self._memory.using(self.model.name) as translator:
-            return await self._run_view(
-                lambda: self._view(translator, self._encode(translator, request))
-            )
+        return await self.ask(
+            lambda translator: self._view(translator, self._encode(translator, request))
+        )
 
     async def stream(
         self, request: attention_views.AttentionRequest
     ) -> AsyncIterator[str | dict[str, Any]]:
         """Yield the text as it grows, then what `attend` returns."""
-        loop = asyncio.get_running_loop()
-        texts: asyncio.Queue[str | None] = asyncio.Queue()
-        gone = threading.Event()
 
-        def on_text(text: str) -> None:
-            if gone.is_set():
-                raise ClientGoneError
-            loop.call_soon_threadsafe(texts.put_nowait, text)
-
-        def decode(translator: LoadedTranslator) -> dict[str, Any]:
+        def decode(translator: LoadedTranslator, on_text: Callable[[str], None]) -> dict[str, Any]:
             encoded = self._encode(translator, request)
             if not encoded.ended:
                 stream_greedy(translator, encoded, on_text)
             return self._view(translator, encoded)
 
-        async def decoded() -> dict[str, Any]:
-            async with self._memory.using(self.model.name) as translator:
-                return await self._run_view(lambda: decode(translator))
-
-        work = asyncio.ensure_future(decoded())
-        work.add_done_callback(lambda done: texts.put_nowait(None))
-        # Reading the exception keeps asyncio from logging it as never retrieved.
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        parts: AsyncIterator[str | dict[str, Any]] = self.growing(decode)
         try:
-            while (text := await texts.get()) is not None:
-                yield text
-            yield await work
+            async for part in parts:
+                yield part
         finally:
-            gone.set()
-            work.cancel()
-
-    async def _run_view(self, work: Callable[[], T]) -> T:
-        """Run a function in the model's thread, unless too many already wait for it."""
-        if self._views >= self._settings.views:
-            raise BusyError(retry_after=self.batcher.seconds_of_work())
-        self._views += 1
-        try:
-            return await self._thread.run("view", work)
-        finally:
-            self._views -= 1
+            await parts.aclose()  # type: ignore[attr-defined]
 
     def _encode(
         self, translator: LoadedTranslator, request: attention_views.AttentionRequest

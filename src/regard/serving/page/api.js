@@ -37,6 +37,16 @@ export const translate = (request, { onText, signal }) =>
   post("stream", request, { signal, onEvent: (name, { text }) => { if (name === "token") onText(text); } });
 
 /**
+ * Ask the server for a JSON answer.
+ * @param {string} path  the route, as "intervene"
+ * @param {object} request  its fields
+ * @param {{signal?: AbortSignal}} [options]
+ */
+export async function ask(path, request, { signal } = {}) {
+  return (await sendJson(path, request, signal)).json();
+}
+
+/**
  * Translate a text of any length, sentence by sentence, in as many requests as it needs.
  * @param {{q: string, model: string}} request
  * @param {{onSentences: (sentences: import("./whole.js").SourceSentence[]) => void,
@@ -76,13 +86,8 @@ export function partsOf(text, most) {
 }
 
 /** Send a request and hear of its events; returns the data of the last. */
-async function post(path, request, { onEvent, signal }) {
-  const response = await send(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(key ? { ...request, api_key: key } : request),
-    signal,
-  });
+export async function post(path, request, { onEvent, signal }) {
+  const response = await sendJson(path, request, signal);
   try {
     for await (const { name, data } of readEvents(response.body)) {
       const value = JSON.parse(data);
@@ -98,6 +103,13 @@ async function post(path, request, { onEvent, signal }) {
   }
   throw new ServerError("The server stopped in the middle of the answer.");
 }
+
+const sendJson = (path, request, signal) => send(path, {
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(key ? { ...request, api_key: key } : request),
+  signal,
+});
 
 async function send(path, options) {
   let response;

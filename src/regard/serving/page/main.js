@@ -6,6 +6,7 @@ import { createComposer } from "./composer.js";
 import { differences } from "./difference.js";
 import { companionsOf, modelNamed } from "./models.js";
 import { createNotice } from "./notice.js";
+import { openOf } from "./panels.js";
 import { Pane } from "./pane.js";
 import { shareWith } from "./share.js";
 import { fitsAddress, forcesOf, readState, writeForces, writeState } from "./state.js";
@@ -46,6 +47,13 @@ function change(changes, { remember = false } = {}) {
 /** Look at another sentence of the text. */
 function choose(place) {
   change({ sentence: `${place}` });
+}
+
+/** Remember in the address which panels are open. */
+function rememberOpen(name, isOpen) {
+  const others = openOf(state.open).filter((each) => each !== name);
+  const names = (isOpen ? [...others, name] : others).sort().join(",");
+  if (names !== state.open) change({ open: names });
 }
 
 /** Force the beginning of a sentence's translation; null undoes what was forced last. */
@@ -91,6 +99,7 @@ function addPane(place) {
     onPoint: (word) => echo(place, word),
     onAnswer: () => { showViews(); announce(); },
     onSentence: choose,
+    onOpen: rememberOpen,
   });
   panes.push(pane);
   holder.append(pane.element);
@@ -115,7 +124,7 @@ function showViews() {
     const different = pane.answer && other && !byPiece
       ? differences(pane.answer.target.word_texts, other.target.word_texts)
       : undefined;
-    pane.look({ view, layer, head, byPiece }, different);
+    pane.look({ view, layer, head, byPiece }, different, openOf(state.open));
   });
 }
 

@@ -6,6 +6,7 @@ import { createBeam } from "./beam.js";
 import { button, element } from "./element.js";
 import { factsOf, languageTag } from "./models.js";
 import { createNotice } from "./notice.js";
+import { createPanels } from "./panels.js";
 import { TextTranslation } from "./text.js";
 import { createOutlets } from "./transfer.js";
 import { joinTokens } from "./tree.js";
@@ -21,11 +22,12 @@ export class Pane {
   /**
    * @param {{onForce: (ids: number[] | null) => void, onChoose: (choice: object) => void,
    *   onPoint: (place: object | null) => void, onAnswer: () => void,
-   *   onSentence: (place: number) => void}} options  `onForce` gets the ids that the translation must
+   *   onSentence: (place: number) => void, onOpen: (name: string, isOpen: boolean) => void}} options  `onForce` gets the ids that the translation must
    *   begin with, null to undo the last ones; `onPoint` gets the highlighted word; `onAnswer` is
-   *   called when there is something new to show; `onSentence` gets the chosen sentence
+   *   called when there is something new to show; `onSentence` gets the chosen sentence,
+   *   `onOpen` a panel that was opened or closed
    */
-  constructor({ onForce, onChoose, onPoint, onAnswer, onSentence }) {
+  constructor({ onForce, onChoose, onPoint, onAnswer, onSentence, onOpen }) {
     this.onForce = onForce;
     this.onAnswer = onAnswer;
     this.text = new TextTranslation({
@@ -45,6 +47,7 @@ export class Pane {
         onForce([...this.answer.steps.slice(0, step).map((each) => each.id), id]),
     });
     this.beam = createBeam({ onBegin: onForce });
+    this.panels = createPanels({ onOpen, onChange: onChoose });
     this.notice = createNotice(element("div", { class: "notice", role: "alert", hidden: true }));
     this.title = element("h2");
     this.facts = element("p", { class: "facts" });
@@ -69,7 +72,8 @@ export class Pane {
       this.beam.element);
     this.element = element("section", { class: "pane" },
       element("header", {}, element("div", {}, this.title, this.facts), this.outlets.element),
-      this.whole.element, this.unknown.element, this.notice.element, this.body);
+      this.whole.element, this.unknown.element, this.notice.element, this.body,
+      this.panels.element);
   }
 
   /** Show a model's translation of a text; `forces` has the ids that sentences must begin with. */
@@ -171,6 +175,7 @@ export class Pane {
     this.element.removeAttribute("aria-busy");
     this.body.classList.remove("writing");
     this.body.hidden = true;
+    this.panels.show(null);
     this.#showWhole();
     this.onAnswer();
   }
@@ -206,9 +211,9 @@ export class Pane {
 
   /**
    * Show a view, layer and head, by words or by pieces; `different` has the indices of the words that
-   * the translation of the other model does not have.
+   * the translation of the other model does not have, and `open` the names of the open panels.
    */
-  look(look, different = []) {
+  look(look, different = [], open = []) {
     const drawn = JSON.stringify([this.request.key, look, different]);
     if (!this.answer || this.element.hasAttribute("aria-busy")) this.drawn = "";
     else if (drawn !== this.drawn) {
@@ -219,6 +224,8 @@ export class Pane {
       this.viewer.show(this.answer, this.model, look, (unit, index) =>
         `${unit.pieces.includes(last) ? "forced-word" : ""} ${different.includes(index) ? "different" : ""}`);
       this.#showAlternatives();
+      const { model, answer, request } = this;
+      this.panels.show({ model, answer, look, q: request.q, tokens: answer.target.ids }, open);
     }
   }
 
@@ -234,6 +241,7 @@ export class Pane {
     this.text.close();
     this.notice.clear();
     this.viewer.overview.close();
+    this.panels.close();
     this.element.remove();
   }
 }

@@ -13,12 +13,13 @@
  * @property {string} force  ids that translations must begin with, separated by commas: "5,8" for
  *   the first sentence, "5,8;2:7" for the first and the third
  * @property {string} forceWith  the same for the model to compare with
+ * @property {string} open  names of the panels that are open, separated by commas
  */
 
 /** @type {State} */
 export const DEFAULTS = Object.freeze({
   q: "", sentence: "0", model: "", with: "", view: "cross", layer: "", head: "mean", pieces: "",
-  force: "", forceWith: "",
+  force: "", forceWith: "", open: "",
 });
 
 // A longer text would not fit into an address everywhere; the page then keeps it to itself.
@@ -33,6 +34,7 @@ const VALID = {
   pieces: /^(|yes|no)$/,
   force: FORCED,
   forceWith: FORCED,
+  open: /^([a-z]{1,20}(,[a-z]{1,20})*)?$/,
 };
 
 /** Read the part of an address after "#"; invalid values are ignored. */

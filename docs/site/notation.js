@@ -1,0 +1,1 @@
+// The notation of equations is chosen in the guide.
