@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from regard.base.errors import RegardError, SettingsError
 from regard.cli.app import app, main
 from regard.lectures.illustrations import ILLUSTRATIONS, illustrate, options, read_options
-from regard.pictures.matrices import Matrix
+from regard.pictures.matrices import NamedMatrix
 
 
 def figures(name: str, **numbers: float | int | bool) -> dict[str, float]:
@@ -73,7 +73,7 @@ def test_mistakes_are_told(name: str, given: list[str], message: str) -> None:
 
 def test_labels_must_fit() -> None:
     with pytest.raises(RegardError, match=r"a: 1 labels do not fit 2 entries\."):
-        Matrix("a", np.zeros((2, 2)), ["one"])
+        NamedMatrix("a", np.zeros((2, 2)), ["one"])
 
 
 def test_the_command_lists_shows_and_draws(

@@ -20,10 +20,10 @@ from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import RelativePositions, Sinusoids
 from regard.base.errors import SettingsError
-from regard.pictures.matrices import Matrix, draw_matrices, matrices_svg
+from regard.pictures.matrices import NamedMatrix, draw_matrices, matrices_svg
 from regard.pictures.svg import notebook_picture
 
-Number: TypeAlias = float | int | bool
+Setting: TypeAlias = float | int | bool
 
 WORDS = ("cats", "do", "not", "like", "dogs")
 # States of an encoder as a lecturer would write them on the board: columns y^e(1) .. y^e(5).
@@ -46,7 +46,7 @@ class Illustration:
     title: str
     equation: str
     shows: str
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[NamedMatrix, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
     """Numbers that the sentence is about, as the largest difference of two results."""
 
@@ -102,12 +102,12 @@ def without_softmax(strength: float = 2.0) -> Illustration:
         f"{raw.min():.2f}; with it they are positive and add up to 1, and the context stays "
         "between the states.",
         matrices=(
-            Matrix("Y^e, a column a word", STATES, UNITS, WORDS),
-            Matrix("y^d(t)", query[:, None]),
-            Matrix("a(t)", raw[:, None], WORDS),
-            Matrix("Y^e a(t)", free[:, None]),
-            Matrix("softmax(a(t))", weights[:, None], WORDS, weights=True),
-            Matrix("Y^e softmax(a(t))", mean[:, None]),
+            NamedMatrix("Y^e, a column a word", STATES, UNITS, WORDS),
+            NamedMatrix("y^d(t)", query[:, None]),
+            NamedMatrix("a(t)", raw[:, None], WORDS),
+            NamedMatrix("Y^e a(t)", free[:, None]),
+            NamedMatrix("softmax(a(t))", weights[:, None], WORDS, weights=True),
+            NamedMatrix("Y^e softmax(a(t))", mean[:, None]),
         ),
         figures={
             "sum_without": float(raw.sum()),
@@ -138,11 +138,11 @@ def extreme_case(strength: float = 8.0, word: int = 4) -> Illustration:
         shows=f"{weights[word - 1]:.0%} of the weight is on that word; the context differs from "
         f"its value by at most {gap:.3f}.",
         matrices=(
-            Matrix("keys k_i, of length 1", keys, UNITS, WORDS),
-            Matrix("query y^d(t)", query[:, None]),
-            Matrix("weights", weights[:, None], WORDS, weights=True),
-            Matrix("context y^a(t)", context[:, None]),
-            Matrix(f"y^e({word})", value[:, None]),
+            NamedMatrix("keys k_i, of length 1", keys, UNITS, WORDS),
+            NamedMatrix("query y^d(t)", query[:, None]),
+            NamedMatrix("weights", weights[:, None], WORDS, weights=True),
+            NamedMatrix("context y^a(t)", context[:, None]),
+            NamedMatrix(f"y^e({word})", value[:, None]),
         ),
         figures={"weight": float(weights[word - 1]), "gap": gap},
     )
@@ -165,9 +165,9 @@ def same_for_any_order(positions: bool = False) -> Illustration:
         contexts.append(weights @ read)
         labels = name.split(", ")
         matrices += [
-            Matrix(f"({name})" + (" + p" if positions else ""), read, labels, new_line=True),
-            Matrix("weights", weights[:, None], labels, weights=True),
-            Matrix(f"ATT({name.replace(' ', '')})", contexts[-1][None]),
+            NamedMatrix(f"({name})" + (" + p" if positions else ""), read, labels, new_line=True),
+            NamedMatrix("weights", weights[:, None], labels, weights=True),
+            NamedMatrix(f"ATT({name.replace(' ', '')})", contexts[-1][None]),
         ]
     gap = float(np.abs(contexts[0] - contexts[1]).max())
     return Illustration(
@@ -207,9 +207,11 @@ def binary_positions(bits: int = 4) -> Illustration:
         shows=f"The sign of a wave is its bit in {agree:.0%} of the cells. Fast waves tell "
         "neighbours apart, slow ones far places.",
         matrices=(
-            Matrix("the position in binary", digits.astype(float), labels, names, weights=True),
-            Matrix("waves of the same periods", waves, labels, names),
-            Matrix(
+            NamedMatrix(
+                "the position in binary", digits.astype(float), labels, names, weights=True
+            ),
+            NamedMatrix("waves of the same periods", waves, labels, names),
+            NamedMatrix(
                 f"the paper's sines, d = {2 * bits}", paper, labels, [str(i) for i in range(bits)]
             ),
         ),
@@ -235,7 +237,7 @@ def heads_as_convolution(width: int = 3) -> Illustration:
         distance = tap - width // 2
         weights = np.eye(length, k=distance)  # beyond the ends there is nothing to look at
         total += weights @ states.numpy() @ kernel[:, :, tap].T.numpy()
-        heads.append(Matrix(f"head {tap + 1}: distance {distance:+d}", weights, weights=True))
+        heads.append(NamedMatrix(f"head {tap + 1}: distance {distance:+d}", weights, weights=True))
     gap = float(np.abs(total - convolved).max())
     return Illustration(
         name="heads-as-convolution",
@@ -245,8 +247,8 @@ def heads_as_convolution(width: int = 3) -> Illustration:
         " heads choose theirs by content.",
         matrices=(
             *heads,
-            Matrix("sum over heads", total, new_line=True),
-            Matrix("convolution", convolved),
+            NamedMatrix("sum over heads", total, new_line=True),
+            NamedMatrix("convolution", convolved),
         ),
         figures={"difference": gap},
     )
@@ -293,10 +295,10 @@ def shifted(by: int = 2) -> Illustration:
         f"{gaps['relative']:.1e}); with sinusoids that are added it changes by up to "
         f"{gaps['sinusoidal']:.2f}.",
         matrices=(
-            Matrix("relative, at 0", outputs["relative", 0], rows),
-            Matrix(f"relative, at {by}", outputs["relative", by], rows),
-            Matrix("sinusoidal, at 0", outputs["sinusoidal", 0], rows, new_line=True),
-            Matrix(f"sinusoidal, at {by}", outputs["sinusoidal", by], rows),
+            NamedMatrix("relative, at 0", outputs["relative", 0], rows),
+            NamedMatrix(f"relative, at {by}", outputs["relative", by], rows),
+            NamedMatrix("sinusoidal, at 0", outputs["sinusoidal", 0], rows, new_line=True),
+            NamedMatrix(f"sinusoidal, at {by}", outputs["sinusoidal", by], rows),
         ),
         figures=gaps,
     )
@@ -312,7 +314,7 @@ ILLUSTRATIONS: dict[str, Callable[..., Illustration]] = {
 }
 
 
-def illustrate(name: str, **numbers: Number) -> Illustration:
+def illustrate(name: str, **numbers: Setting) -> Illustration:
     """Return an illustration by name; `numbers` are what its function can be given."""
     if name not in ILLUSTRATIONS:
         names = ", ".join(ILLUSTRATIONS)
@@ -326,15 +328,15 @@ def illustrate(name: str, **numbers: Number) -> Illustration:
     return ILLUSTRATIONS[name](**typed)
 
 
-def options(name: str) -> dict[str, Number]:
+def options(name: str) -> dict[str, Setting]:
     """Return what can be changed of an illustration, with the values that it has by itself."""
     found = inspect.signature(ILLUSTRATIONS[name]).parameters
     return {key: parameter.default for key, parameter in found.items()}
 
 
-def read_options(name: str, given: list[str]) -> dict[str, Number]:
+def read_options(name: str, given: list[str]) -> dict[str, Setting]:
     """Read `key=value` texts as the numbers of an illustration."""
-    read: dict[str, Number] = {}
+    read: dict[str, Setting] = {}
     known = options(name) if name in ILLUSTRATIONS else {}
     for text in given:
         key, _, value = text.partition("=")

@@ -23,7 +23,7 @@ WIDEST = 13.0  # inches of a row of matrices
 
 
 @dataclass(frozen=True)
-class Matrix:
+class NamedMatrix:
     """A named matrix; `weights` says that its rows are shares, which are never negative.
 
     A matrix with `new_line` begins a line of the picture.
@@ -42,18 +42,20 @@ class Matrix:
                 raise RegardError(f"{self.name}: {len(names)} labels do not fit {size} entries.")
 
 
-def draw_matrices(matrices: Sequence[Matrix], path: Path, *, title: str, note: str = "") -> None:
+def draw_matrices(
+    matrices: Sequence[NamedMatrix], path: Path, *, title: str, note: str = ""
+) -> None:
     """Draw the matrices to a PNG, SVG or PDF file, or write them as CSV or JSON."""
     draw = partial(_figure, matrices, title, note)
     save_figure(draw, path, data=partial(_records, matrices))
 
 
-def matrices_svg(matrices: Sequence[Matrix], *, title: str, note: str = "") -> str:
+def matrices_svg(matrices: Sequence[NamedMatrix], *, title: str, note: str = "") -> str:
     """Return the same picture as SVG text, for a page."""
     return figure_svg(partial(_figure, matrices, title, note))
 
 
-def _figure(matrices: Sequence[Matrix], title: str, note: str) -> Figure:
+def _figure(matrices: Sequence[NamedMatrix], title: str, note: str) -> Figure:
     """Draw the matrices from left to right, in as many rows as they need."""
     lines = _lines(matrices)
     width = max(x + _size(matrix)[0] for line in lines for x, matrix in line)
@@ -74,9 +76,9 @@ def _figure(matrices: Sequence[Matrix], title: str, note: str) -> Figure:
     return figure
 
 
-def _lines(matrices: Sequence[Matrix]) -> list[list[tuple[float, Matrix]]]:
+def _lines(matrices: Sequence[NamedMatrix]) -> list[list[tuple[float, NamedMatrix]]]:
     """Return the matrices by line, each with its place from the left."""
-    lines: list[list[tuple[float, Matrix]]] = [[]]
+    lines: list[list[tuple[float, NamedMatrix]]] = [[]]
     x = 0.0
     for matrix in matrices:
         before = (LABELS if matrix.rows else 0.0) + (GAP if lines[-1] else 0.0)
@@ -89,13 +91,13 @@ def _lines(matrices: Sequence[Matrix]) -> list[list[tuple[float, Matrix]]]:
     return lines
 
 
-def _size(matrix: Matrix) -> tuple[float, float]:
+def _size(matrix: NamedMatrix) -> tuple[float, float]:
     rows, columns = matrix.values.shape
     cell = CELL if matrix.values.size <= LARGEST_WITH_NUMBERS else 0.5 * CELL
     return max(columns * cell, 0.85), rows * cell
 
 
-def _draw(axes: Axes, matrix: Matrix) -> None:
+def _draw(axes: Axes, matrix: NamedMatrix) -> None:
     values = np.asarray(matrix.values, float)
     rows, columns = values.shape
     limit = 1.0 if matrix.weights else max(float(np.abs(values).max()), 1e-9)
@@ -132,7 +134,7 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 99.5 or float(value).is_integer() else f"{value:.2f}"
 
 
-def _records(matrices: Sequence[Matrix]) -> Records:
+def _records(matrices: Sequence[NamedMatrix]) -> Records:
     """Return every cell with the matrix and the labels that it belongs to."""
     rows: list[tuple[str | int | float, ...]] = []
     for matrix in matrices:

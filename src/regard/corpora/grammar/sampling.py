@@ -9,7 +9,7 @@ from regard.corpora.grammar.clauses import LONGEST_CLAUSE, ClausePlace, Clauses
 from regard.corpora.grammar.lexicon import Adjective, Lexicon
 
 PLURALS_PASSED = 70
-Role: TypeAlias = Literal["subject", "object"]
+HostRole: TypeAlias = Literal["subject", "object"]
 
 
 class Antecedent(NamedTuple):
@@ -24,7 +24,7 @@ def find_antecedent(
     selection: Selection,
     host: tree.Clause,
     *,
-    contested: Role | None = None,
+    contested: HostRole | None = None,
 ) -> Antecedent | None:
     """Return a head noun of the clause that an adjective identifies, or None.
 
@@ -142,7 +142,7 @@ class Sampler:
         tense: tree.Tense = "past" if stream.chance(50) else "present"
         if self._contested and words >= 8 and stream.chance(self._contested):
             # Drawn before the sentence, so that its place in the clause gives no noun away.
-            role: Role = "subject" if stream.chance(50) else "object"
+            role: HostRole = "subject" if stream.chance(50) else "object"
             found = self._with_pronoun(words, tense, contested=role)
             if found is not None:
                 return found
@@ -235,7 +235,7 @@ class Sampler:
         return tuple(joints)
 
     def _with_pronoun(
-        self, words: int, tense: tree.Tense, *, contested: Role | None = None
+        self, words: int, tense: tree.Tense, *, contested: HostRole | None = None
     ) -> tree.SentenceTree | None:
         """Return a sentence in which a pronoun stands for a noun of the clause before it.
 
@@ -268,7 +268,7 @@ class Sampler:
         )
 
     def _pronoun_pair(
-        self, words: int, degree: tree.Degree, tense: tree.Tense, contested: Role | None
+        self, words: int, degree: tree.Degree, tense: tree.Tense, contested: HostRole | None
     ) -> tuple[tree.Clause, tree.Clause] | None:
         """Return a clause and what is said of one of its nouns: "it was too wide"."""
         for _ in range(PRONOUN_TRIES if contested is None else CONTESTED_TRIES):
