@@ -23,7 +23,7 @@ from regard.base.errors import SettingsError
 from regard.pictures.matrices import NamedMatrix, draw_matrices, matrices_svg
 from regard.pictures.svg import notebook_picture
 
-Setting: TypeAlias = float | int | bool
+Amount: TypeAlias = float | int | bool
 
 WORDS = ("cats", "do", "not", "like", "dogs")
 # States of an encoder as a lecturer would write them on the board: columns y^e(1) .. y^e(5).
@@ -314,7 +314,7 @@ ILLUSTRATIONS: dict[str, Callable[..., Illustration]] = {
 }
 
 
-def illustrate(name: str, **numbers: Setting) -> Illustration:
+def illustrate(name: str, **numbers: Amount) -> Illustration:
     """Return an illustration by name; `numbers` are what its function can be given."""
     if name not in ILLUSTRATIONS:
         names = ", ".join(ILLUSTRATIONS)
@@ -328,15 +328,15 @@ def illustrate(name: str, **numbers: Setting) -> Illustration:
     return ILLUSTRATIONS[name](**typed)
 
 
-def options(name: str) -> dict[str, Setting]:
+def options(name: str) -> dict[str, Amount]:
     """Return what can be changed of an illustration, with the values that it has by itself."""
     found = inspect.signature(ILLUSTRATIONS[name]).parameters
     return {key: parameter.default for key, parameter in found.items()}
 
 
-def read_options(name: str, given: list[str]) -> dict[str, Setting]:
+def read_options(name: str, given: list[str]) -> dict[str, Amount]:
     """Read `key=value` texts as the numbers of an illustration."""
-    read: dict[str, Setting] = {}
+    read: dict[str, Amount] = {}
     known = options(name) if name in ILLUSTRATIONS else {}
     for text in given:
         key, _, value = text.partition("=")
