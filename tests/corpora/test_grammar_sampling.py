@@ -36,6 +36,8 @@ CORPORA: dict[str, dict[str, Any]] = {
     "test": {"size": 200, "max_words": 6, "words": "small", "split": "test", "seed": 3},
     "few valid": {"size": 50, "max_words": 6, "words": "small", "split": "valid", "seed": 2},
 }
+CORPORA["contested"] = {"size": 400, "min_words": 10, "max_words": 13, "words": "small"}
+CORPORA["contested"]["contested"] = 0.9
 SCRIPT = """
 import json, sys
 from regard.corpora.grammar import generate
@@ -232,3 +234,19 @@ def test_random_numbers_never_change() -> None:
     assert all(3 <= stream.between(3, 5) <= 5 for _ in range(50))
     assert not any(stream.chance(0) for _ in range(50))
     assert all(stream.chance(100) for _ in range(50))
+
+
+def test_contested_pronouns_have_rivals_on_either_side(
+    corpora: dict[str, list[SentencePair]],
+) -> None:
+    nouns = {each.english for each in lexicon(small=True).nouns if each.kind != "person"}
+    nearest, found = 0, 0
+    for pair in corpora["contested"]:
+        words = pair.source.split()
+        for pronoun, noun in pair.antecedents:
+            places = [place for place, word in enumerate(words[:pronoun]) if word in nouns]
+            if words[pronoun] == "it" and len(places) > 1:
+                found += 1
+                nearest += places[-1] == noun
+    assert found > 300  # of 400; the rest are plain, or no host was found
+    assert 0.35 < nearest / found < 0.55

@@ -141,6 +141,20 @@ def test_a_language_model_names_unknown_positions() -> None:
         ({"input_feeding": True, "attention": "none"}, 'input_feeding needs decoder = "luong"'),
         ({"input_feeding": True, "decoder": "bahdanau"}, 'given: decoder "bahdanau"'),
         ({"decoder": "shared"}, 'decoder = "shared" needs bidirectional = false'),
+        (
+            {"shared_inputs": True},
+            'shared_inputs = true needs decoder = "shared" and cell = "tanh" or "gated"',
+        ),
+        (
+            {
+                "decoder": "shared",
+                "cell": "tanh",
+                "bidirectional": False,
+                "shared_inputs": True,
+                "one_hot": True,
+            },
+            "shared_inputs = true needs one width of inputs for both languages",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:

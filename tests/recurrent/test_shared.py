@@ -14,7 +14,7 @@ from regard.settings.models import RecurrentSettings
 SOURCE, TARGET = torch.tensor([[4, 5, 6]]), torch.tensor([[2, 7, 4]])
 
 
-def translator(attention: str) -> Translator[Any]:
+def translator(attention: str, *, inputs: bool = False) -> Translator[Any]:
     torch.manual_seed(1)
     settings = RecurrentSettings.model_validate(
         {
@@ -24,6 +24,7 @@ def translator(attention: str) -> Translator[Any]:
             "attention": attention,
             "hidden": 6,
             "embedding": 4,
+            "shared_inputs": inputs,
         }
     )
     return build_translator(settings, source_vocab=9, target_vocab=9).eval()
@@ -54,6 +55,26 @@ def test_the_whole_network_follows_the_equations(attention: str) -> None:
         attended = values @ torch.softmax(keys.T @ (ask @ y), dim=0)
         expected = model.projection.weight @ torch.cat([y, attended])
         torch.testing.assert_close(found[0, position], expected)
+
+
+@torch.no_grad()
+def test_one_matrix_reads_state_and_input_of_both_networks() -> None:
+    model: Any = translator("dot", inputs=True)
+    found = model.project(model(SOURCE, torch.ones_like(SOURCE, dtype=torch.bool), TARGET).features)
+    cell = model.encoder.stack.cells[0]
+    matrix = torch.cat([cell.state_weights, cell.input_weights], dim=1)  # W^h
+    y, memory = torch.zeros(6), []
+    for token in SOURCE[0]:
+        y = torch.tanh(matrix @ torch.cat([y, model.encoder.embedding.weight[token]]))
+        memory.append(y)
+    encoded = torch.stack(memory, dim=1)
+    for position, token in enumerate(TARGET[0]):
+        y = torch.tanh(matrix @ torch.cat([y, model.decoder.embedding.weight[token]]))
+        attended = encoded @ torch.softmax(encoded.T @ y, dim=0)
+        expected = model.projection.weight @ torch.cat([y, attended])
+        torch.testing.assert_close(found[0, position], expected)
+    of_cells = [name for name, _ in model.named_parameters() if ".stack." in name]
+    assert of_cells == [f"encoder.stack.weights.0.{part}_weights" for part in ("input", "state")]
 
 
 def test_the_matrix_is_one_and_learns_from_both() -> None:

@@ -21,6 +21,7 @@ from regard.cli.finetune import finetune
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.gradients import gradients
+from regard.cli.illustrate import illustrate
 from regard.cli.import_ import import_
 from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
@@ -113,6 +114,7 @@ for command in (
     intervene,
     explain,
     ladder,
+    illustrate,
     gradients,
     summary,
     recipes,

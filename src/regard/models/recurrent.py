@@ -103,7 +103,7 @@ def _shared_translator(
         starter=_starter(settings, stack),
         query_sum=settings.query == "sum",
     )
-    share_recurrence(encoder.stack, decoder.stack)
+    share_recurrence(encoder.stack, decoder.stack, inputs=settings.shared_inputs)
     width = 2 * settings.hidden if attends else settings.hidden
     return Translator(encoder=encoder, decoder=decoder, projection=Linear(width, vocab, bias=False))
 

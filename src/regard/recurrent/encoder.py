@@ -106,8 +106,14 @@ class RecurrentBackbone(nn.Module):
         return tuple(part.index_select(1, rows) for part in state)
 
 
-def share_recurrence(encoder: RecurrentStack, decoder: RecurrentStack) -> None:
-    """Let the decoder use the encoder's recurrent matrices W^h, layer by layer."""
+def share_recurrence(
+    encoder: RecurrentStack, decoder: RecurrentStack, *, inputs: bool = False
+) -> None:
+    """Let the decoder use the encoder's recurrent matrices, layer by layer.
+
+    With `inputs` each layer has one matrix W^h for both, which reads state and input together and
+    has no bias: y^e(t) = tanh(W^h [y^e(t-1); x(t)]), y^d(t) = tanh(W^h [y^d(t-1); y(t-1)]).
+    """
     if encoder.bidirectional or encoder.cell_hidden != decoder.cell_hidden:
         raise ValueError(
             "encoder and decoder can share a recurrent matrix only if both read in one direction "
@@ -115,3 +121,6 @@ def share_recurrence(encoder: RecurrentStack, decoder: RecurrentStack) -> None:
         )
     for reading, writing in zip(encoder.cells, decoder.cells, strict=True):
         writing.state_weights = reading.state_weights
+        if inputs:
+            writing.input_weights = reading.input_weights
+            reading.bias = writing.bias = None

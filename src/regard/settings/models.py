@@ -44,6 +44,10 @@ class RecurrentSettings(Settings):
         description='look back after the state update ("luong"), before it ("bahdanau"), or after '
         'it with one recurrent matrix for encoder and decoder ("shared")',
     )
+    shared_inputs: bool = Field(
+        False,
+        description="let that one matrix read the input, too, without a bias: W^h [y(t-1); x(t)]",
+    )
     hidden: Width = Field(256, description="width of the recurrent state")
     embedding: Width = Field(128, description="width of the word vectors")
     one_hot: bool = Field(False, description="one-hot tokens instead of word vectors")
@@ -140,6 +144,16 @@ class RecurrentSettings(Settings):
             )
         if self.decoder == "shared" and self.bidirectional:
             raise ValueError('decoder = "shared" needs bidirectional = false')
+        if self.shared_inputs and (self.decoder != "shared" or self.cell in ("gru", "lstm")):
+            raise ValueError(
+                'shared_inputs = true needs decoder = "shared" and cell = "tanh" or "gated" '
+                f'(given: decoder "{self.decoder}", cell "{self.cell}")'
+            )
+        if self.shared_inputs and self.one_hot:
+            raise ValueError(
+                "shared_inputs = true needs one width of inputs for both languages; leave out "
+                "one_hot"
+            )
         return self
 
 

@@ -120,12 +120,14 @@ def generate(
     max_words: int = 60,
     words: WordList = "full",
     style: StyleName = "plain",
+    contested: float = 0.0,
     seed: int = 1,
 ) -> list[SentencePair]:
     """Return `size` different sentence pairs whose sources have `min_words` to `max_words` words.
 
     The wanted lengths are uniform over the range. A larger size starts with the same sentences, and
-    every style has the same sentences.
+    every style has the same sentences. `contested` is the share, of those with 8 words and more, in
+    which "it" could stand for several nouns and only an adjective tells which.
     """
     language = target_language(pair)
     if not SHORTEST <= min_words <= max_words:
@@ -134,7 +136,8 @@ def generate(
             f"at least {SHORTEST}, and max_words at least min_words."
         )
     stream = RandomStream(seed)
-    sampler = Sampler(lexicon(small=words == "small"), stream, language, small=words == "small")
+    small = words == "small"
+    sampler = Sampler(lexicon(small=small), stream, language, small=small, contested=contested)
     pairs: list[SentencePair] = []
     seen: set[str] = set()
     draws = 0

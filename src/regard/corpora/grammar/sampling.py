@@ -9,6 +9,7 @@ from regard.corpora.grammar.clauses import LONGEST_CLAUSE, ClausePlace, Clauses
 from regard.corpora.grammar.lexicon import Adjective, Lexicon
 
 PLURALS_PASSED = 70
+HostRole: TypeAlias = Literal["subject", "object"]
 
 
 class Antecedent(NamedTuple):
@@ -19,9 +20,17 @@ class Antecedent(NamedTuple):
 
 
 def find_antecedent(
-    stream: RandomStream, selection: Selection, host: tree.Clause
+    stream: RandomStream,
+    selection: Selection,
+    host: tree.Clause,
+    *,
+    contested: HostRole | None = None,
 ) -> Antecedent | None:
-    """Return a head noun of the clause that an adjective identifies, or None."""
+    """Return a head noun of the clause that an adjective identifies, or None.
+
+    With `contested` it must play this part, be singular and have a rival: another noun that "it"
+    could stand for.
+    """
     in_sight = list(noun_phrases(host))
     joined = isinstance(host.subject, tree.Coordination) or isinstance(
         host.object, tree.Coordination
@@ -36,6 +45,13 @@ def find_antecedent(
     if not heads or (not singular and stream.chance(PLURALS_PASSED)):
         return None
     chosen = stream.choose(singular or heads)
+    if contested is not None:
+        if len([phrase for phrase in in_sight if may_be_it(phrase)]) < 2:
+            return None
+        wanted = host.subject if contested == "subject" else host.object
+        if wanted not in singular:
+            return None
+        chosen = next(phrase for phrase in singular if phrase is wanted)
     rivals = {
         phrase.noun.kind
         for phrase in in_sight
@@ -49,6 +65,11 @@ def find_antecedent(
         if not rivals & adjective.nouns
     ]
     return Antecedent(chosen, stream.choose(adjectives)) if adjectives else None
+
+
+def may_be_it(phrase: tree.NounPhrase) -> bool:
+    """Whether "it" could stand for a noun, by number and kind alone."""
+    return not phrase.plural and phrase.noun.kind != "person"
 
 
 def _may_stand(phrase: tree.NounPhrase, host: tree.Clause, *, joined: bool) -> bool:
@@ -85,6 +106,7 @@ def _inside(nominal: tree.Nominal) -> Iterator[tree.NounPhrase]:
 HOST_BOUNDS = (4, 14)
 """Words of a clause with a noun for a pronoun; in longer ones no noun stands out."""
 PRONOUN_TRIES = 8
+CONTESTED_TRIES = 400
 CLAUSE_BOUNDS = (3, LONGEST_CLAUSE)
 Joint: TypeAlias = Literal["and", "but"]
 
@@ -93,8 +115,16 @@ class Sampler:
     """A sampler of sentences for a target language."""
 
     def __init__(
-        self, lexicon: Lexicon, stream: RandomStream, language: tree.Language, *, small: bool
+        self,
+        lexicon: Lexicon,
+        stream: RandomStream,
+        language: tree.Language,
+        *,
+        small: bool,
+        contested: float = 0.0,
     ):
+        """`contested` is the share of sentences of 8 words and more in which "it" has rivals."""
+        self._contested = round(100 * contested)
         self._stream = stream
         self._style = SMALL if small else FULL
         self._selection = Selection(lexicon)
@@ -110,6 +140,12 @@ class Sampler:
         """Return a sentence of exactly `words` English words, 3 or more."""
         stream = self._stream
         tense: tree.Tense = "past" if stream.chance(50) else "present"
+        if self._contested and words >= 8 and stream.chance(self._contested):
+            # Drawn before the sentence, so that its place in the clause gives no noun away.
+            role: HostRole = "subject" if stream.chance(50) else "object"
+            found = self._with_pronoun(words, tense, contested=role)
+            if found is not None:
+                return found
         if words >= 8 and stream.chance(self._style.pronoun_percent):
             found = self._with_pronoun(words, tense)
             if found is not None:
@@ -198,7 +234,9 @@ class Sampler:
             joints[self._stream.below(count)] = "but"
         return tuple(joints)
 
-    def _with_pronoun(self, words: int, tense: tree.Tense) -> tree.SentenceTree | None:
+    def _with_pronoun(
+        self, words: int, tense: tree.Tense, *, contested: HostRole | None = None
+    ) -> tree.SentenceTree | None:
         """Return a sentence in which a pronoun stands for a noun of the clause before it.
 
         The two clauses come first, so that no other noun is in sight, and other clauses follow.
@@ -211,7 +249,7 @@ class Sampler:
         if not alone and not self._style.fronted:
             return None
         host_words = left if alone else stream.between(shortest, min(longest, left - 4))
-        pair = self._pronoun_pair(host_words, degree, tense)
+        pair = self._pronoun_pair(host_words, degree, tense, contested)
         if pair is None:
             return None
         host, described = pair
@@ -230,12 +268,12 @@ class Sampler:
         )
 
     def _pronoun_pair(
-        self, words: int, degree: tree.Degree, tense: tree.Tense
+        self, words: int, degree: tree.Degree, tense: tree.Tense, contested: HostRole | None
     ) -> tuple[tree.Clause, tree.Clause] | None:
         """Return a clause and what is said of one of its nouns: "it was too wide"."""
-        for _ in range(PRONOUN_TRIES):
+        for _ in range(PRONOUN_TRIES if contested is None else CONTESTED_TRIES):
             host = self._clauses.host(words, tense, ClausePlace(timed=True))
-            found = find_antecedent(self._stream, self._selection, host)
+            found = find_antecedent(self._stream, self._selection, host, contested=contested)
             if found is not None:
                 subject = tree.Pronoun("they" if found.phrase.plural else "it", found.phrase)
                 predicate = tree.Description(found.adjective, degree)

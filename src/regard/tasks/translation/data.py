@@ -307,6 +307,7 @@ def _generated(settings: schema.GrammarSettings, split: str) -> list[SentencePai
         max_words=settings.max_words,
         words=settings.words,
         style=settings.style,
+        contested=settings.contested,
         seed=settings.seed,
     )
 

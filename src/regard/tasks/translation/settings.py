@@ -58,6 +58,13 @@ class GrammarSettings(Settings):
         description="plain: small letters and no full stop; written: with capital and full stop; "
         "mixed: some sentences so, some so",
     )
+    contested: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description='share of sentences of 8 words or more in which "it" could stand for several '
+        "nouns, and only an adjective tells which",
+    )
     seed: int = Field(1, ge=0, description="seed of the generated sentences")
 
     @model_validator(mode="after")
