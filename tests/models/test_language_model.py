@@ -54,6 +54,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "tanh": {"family": "recurrent", "cell": "tanh"},
     "gru, tied": {"family": "recurrent", "cell": "gru", "tie": True},
+    "F-LSTM": {"family": "recurrent", "cell_rank": 3},
+    "G-LSTM": {"family": "recurrent", "cell_groups": 2, "layers": 2},
     "lstm, two layers": {"family": "recurrent", "cell": "lstm", "layers": 2},
 }
 named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTIONS))

@@ -15,6 +15,20 @@ from regard.settings.models import RecurrentSettings
 SMALL: dict[str, Any] = {"hidden": 8, "embedding": 5, "cell": "gru", "layers": 2}
 OPTIONS: dict[str, dict[str, Any]] = {
     "zero": {"start": "zero"},
+    "F-LSTM": {"cell": "lstm", "cell_rank": 3},
+    "G-LSTM, input feeding": {
+        "cell": "lstm",
+        "cell_groups": 2,
+        "embedding": 6,
+        "input_feeding": True,
+    },
+    "G-LSTM, Bahdanau": {
+        "cell": "lstm",
+        "cell_groups": 2,
+        "embedding": 6,
+        "decoder": "bahdanau",
+        "attention": "additive",
+    },
     "mean": {"start": "mean", "cell": "lstm"},
     "bridge, Bahdanau": {"start": "bridge", "decoder": "bahdanau", "attention": "additive"},
     "sum": {"query": "sum"},

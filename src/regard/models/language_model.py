@@ -254,6 +254,8 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
                 hidden=settings.hidden,
                 layers=settings.layers,
                 dropout=settings.dropout,
+                rank=settings.cell_rank,
+                groups=settings.cell_groups,
             ),
             narrow=Linear(settings.hidden, width) if narrows else None,
             dropout=settings.dropout,

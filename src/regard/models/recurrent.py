@@ -6,6 +6,7 @@ from torch import nn
 
 from regard.attention.lookup import Lookup
 from regard.attention.scores import SCORES
+from regard.base.errors import SettingsError
 from regard.base.special_tokens import PAD
 from regard.compute.linear import Linear
 from regard.models.translator import Translator
@@ -21,6 +22,13 @@ def build_recurrent_translator(
 ) -> Translator[Any]:
     """Return a recurrent encoder-decoder, with attention unless it is set to "none"."""
     require_known(settings.attention, ["none", *SCORES], what="model.attention")
+    try:
+        return _built(settings, source_vocab, target_vocab)
+    except ValueError as error:
+        raise SettingsError(f"model: {error}.") from error
+
+
+def _built(settings: RecurrentSettings, source_vocab: int, target_vocab: int) -> Translator[Any]:
     encoder = RecurrentEncoder(
         embedding=_embedding(settings, source_vocab),
         stack=RecurrentStack(
@@ -30,6 +38,8 @@ def build_recurrent_translator(
             layers=settings.encoder_layers or settings.layers,
             bidirectional=settings.bidirectional,
             dropout=settings.dropout,
+            rank=settings.cell_rank,
+            groups=settings.cell_groups,
         ),
         dropout=settings.dropout,
     )
@@ -139,6 +149,8 @@ def _stack(settings: RecurrentSettings, vocab: int, *, extra: int = 0) -> Recurr
         hidden=settings.hidden,
         layers=settings.layers,
         dropout=settings.dropout,
+        rank=settings.cell_rank,
+        groups=settings.cell_groups,
     )
 
 

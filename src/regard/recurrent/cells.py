@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from regard.attention.masks import padding_mask
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.linear import linear, shared
-from regard.recurrent.kernels import Recurrence, read_lstm, read_steps
+from regard.recurrent.kernels import Recurrence, block_product, read_lstm, read_steps
 
 # Each tensor is [layers * directions, batch, hidden]: (h,) for most cells, (h, c) for the LSTM.
 CellState = tuple[Tensor, ...]
@@ -63,11 +63,8 @@ class CellWeights(nn.Module):
         gates = CELLS[kind].gates
         bound = 1 / math.sqrt(hidden)
         self.kind = kind
-        self.input_weights = nn.Parameter(torch.empty(gates * hidden, input_dim))
-        self.state_weights = nn.Parameter(torch.empty(gates * hidden, hidden))
+        self._make_matrices(gates, input_dim=input_dim, hidden=hidden, bound=bound)
         self.bias = nn.Parameter(torch.zeros(gates * hidden)) if CELLS[kind].biased else None
-        for weights in (self.input_weights, self.state_weights):
-            nn.init.uniform_(weights, -bound, bound)
         if (
             kind == "lstm" and self.bias is not None
         ):  # a cell that remembers at first learns to (Jozefowicz et al. 2015)
@@ -76,6 +73,17 @@ class CellWeights(nn.Module):
             self.candidate_bias = nn.Parameter(torch.zeros(hidden))
         self.no_bias: Tensor
         self.register_buffer("no_bias", torch.zeros(gates * hidden), persistent=False)
+
+    def _make_matrices(self, gates: int, *, input_dim: int, hidden: int, bound: float) -> None:
+        self.input_weights = nn.Parameter(torch.empty(gates * hidden, input_dim))
+        self.state_weights = nn.Parameter(torch.empty(gates * hidden, hidden))
+        for weights in (self.input_weights, self.state_weights):
+            nn.init.uniform_(weights, -bound, bound)
+
+    @property
+    def chain(self) -> tuple[Tensor, ...]:
+        """The matrices that a state is multiplied with, one after the other, for all gates."""
+        return (self.state_weights,)
 
     def flat(self) -> list[Tensor]:
         """Return the four tensors that torch's kernels take."""
@@ -98,6 +106,119 @@ class CellWeights(nn.Module):
         return Recurrence(self.kind, shared(self.state_weights), bias)
 
 
+class FactorisedWeights(CellWeights):
+    """F-LSTM: one matrix for input and state, as a product of two narrow ones.
+
+    W [x; h] = W_2 W_1 [x; h], with W_1 of r rows (Kuchaiev & Ginsburg 2017, section 2.2).
+    """
+
+    def __init__(self, *, kind: str, input_dim: int, hidden: int, rank: int):
+        self._rank = rank
+        super().__init__(kind=kind, input_dim=input_dim, hidden=hidden)
+
+    def _make_matrices(self, gates: int, *, input_dim: int, hidden: int, bound: float) -> None:
+        rank = self._rank
+        self.input_factor = nn.Parameter(torch.empty(rank, input_dim))  # W_1, left columns
+        self.state_factor = nn.Parameter(torch.empty(rank, hidden))  # W_1, right columns
+        self.outer_factor = nn.Parameter(torch.empty(gates * hidden, rank))  # W_2
+        for factor in (self.input_factor, self.state_factor):
+            nn.init.uniform_(factor, -bound, bound)
+        # So that the product has the spread of an undivided matrix.
+        nn.init.uniform_(self.outer_factor, -math.sqrt(3 / rank), math.sqrt(3 / rank))
+
+    @property
+    def input_weights(self) -> Tensor:  # type: ignore[override]
+        """U, multiplied out."""
+        return self.outer_factor @ self.input_factor
+
+    @property
+    def state_weights(self) -> Tensor:  # type: ignore[override]
+        """W, multiplied out."""
+        return self.outer_factor @ self.state_factor
+
+    @property
+    def chain(self) -> tuple[Tensor, ...]:
+        """The two factors."""
+        return self.state_factor, self.outer_factor
+
+    def project(
+        self, inputs: Float[Tensor, "*positions input_dim"]
+    ) -> Float[Tensor, "*positions gates_hidden"]:
+        """Return U x + b for all gates and all steps at once, before a loop."""
+        return linear(linear(inputs, self.input_factor), self.outer_factor, self.bias)
+
+
+class GroupedWeights(CellWeights):
+    """G-LSTM: k independent groups, each with its part of input and state.
+
+    (Kuchaiev & Ginsburg 2017, section 2.3.) The matrices are blocks on a diagonal, for each gate.
+    """
+
+    def __init__(self, *, kind: str, input_dim: int, hidden: int, groups: int):
+        for name, width in (("hidden", hidden), ("input width", input_dim)):
+            if width % groups:
+                raise ValueError(f"{name} ({width}) must be divisible by cell_groups ({groups})")
+        self._groups = groups
+        super().__init__(kind=kind, input_dim=input_dim, hidden=hidden)
+
+    def _make_matrices(self, gates: int, *, input_dim: int, hidden: int, bound: float) -> None:
+        groups = self._groups
+        rows = gates * hidden // groups
+        self.input_blocks = nn.Parameter(torch.empty(groups, rows, input_dim // groups))
+        self.state_blocks = nn.Parameter(torch.empty(groups, rows, hidden // groups))
+        for blocks in (self.input_blocks, self.state_blocks):
+            nn.init.uniform_(blocks, -bound * math.sqrt(groups), bound * math.sqrt(groups))
+
+    @property
+    def input_weights(self) -> Tensor:  # type: ignore[override]
+        """U with all its zeros."""
+        return _whole(self.input_blocks, gates=CELLS[self.kind].gates)
+
+    @property
+    def state_weights(self) -> Tensor:  # type: ignore[override]
+        """W with all its zeros."""
+        return _whole(self.state_blocks, gates=CELLS[self.kind].gates)
+
+    @property
+    def chain(self) -> tuple[Tensor, ...]:
+        """The blocks."""
+        return (self.state_blocks,)
+
+    def project(
+        self, inputs: Float[Tensor, "*positions input_dim"]
+    ) -> Float[Tensor, "*positions gates_hidden"]:
+        """Return U x + b for all gates and all steps at once, before a loop."""
+        found = block_product(inputs.flatten(0, -2), self.input_blocks)
+        found = found.view(*inputs.shape[:-1], -1)
+        return found if self.bias is None else found + self.bias
+
+
+def _whole(
+    blocks: Float[Tensor, "groups rows columns"], *, gates: int
+) -> Float[Tensor, "all_rows all_columns"]:
+    """Return a matrix whose rows are ordered by gate, then by group."""
+    groups, rows, columns = blocks.shape
+    of_gates = blocks.view(groups, gates, rows // gates, columns).unbind(dim=1)
+    whole: list[Tensor] = [torch.block_diag(*gate) for gate in of_gates]  # type: ignore[no-untyped-call]
+    return torch.cat(whole)
+
+
+def cell_weights(
+    *, kind: str, input_dim: int, hidden: int, rank: int | None = None, groups: int = 1
+) -> CellWeights:
+    """Return fresh weights of a layer in one direction: whole, in factors, or in groups."""
+    sizes = {"kind": kind, "input_dim": input_dim, "hidden": hidden}
+    if (rank is not None or groups > 1) and kind != "lstm":
+        raise ValueError(f'cell_rank and cell_groups are for cell = "lstm" (given: "{kind}")')
+    if rank is not None and groups > 1:
+        raise ValueError("cell_rank and cell_groups exclude each other; choose one")
+    if rank is not None:
+        return FactorisedWeights(**sizes, rank=rank)  # type: ignore[arg-type]
+    if groups > 1:
+        return GroupedWeights(**sizes, groups=groups)  # type: ignore[arg-type]
+    return CellWeights(**sizes)  # type: ignore[arg-type]
+
+
 class RecurrentStack(nn.Module):
     """Layers of one kind of cell, in one or both directions, with dropout between the layers."""
 
@@ -110,7 +231,10 @@ class RecurrentStack(nn.Module):
         layers: int = 1,
         bidirectional: bool = False,
         dropout: float = 0.0,
+        rank: int | None = None,
+        groups: int = 1,
     ):
+        """An LSTM may have matrices in factors of some `rank`, or in `groups`."""
         super().__init__()
         directions = 2 if bidirectional else 1
         if hidden % directions:
@@ -120,11 +244,14 @@ class RecurrentStack(nn.Module):
         self.layers = layers
         self.bidirectional = bidirectional
         self.dropout = dropout
+        self.divided = rank is not None or groups > 1
         self.weights = nn.ModuleList(
-            CellWeights(
+            cell_weights(
                 kind=kind,
                 input_dim=input_dim if layer == 0 else hidden,
                 hidden=self.cell_hidden,
+                rank=rank,
+                groups=groups,
             )
             for layer in range(layers)
             for _ in range(directions)
@@ -142,8 +269,13 @@ class RecurrentStack(nn.Module):
         """Read sequences of one length; return every hidden state and the last one."""
         if self.kind not in _KERNELS:
             return self._loop(inputs, state, mask=None)
-        outputs, *last = self._kernel(inputs, state, *self._arguments(), True)
-        return outputs, tuple(last)
+        if self.divided:
+            batch, time = inputs.shape[:2]
+            sizes = torch.full((time,), batch)
+            data, last = self._read_data(inputs.transpose(0, 1).flatten(0, 1), sizes, state)
+            return data.view(time, batch, -1).transpose(0, 1), last
+        outputs, *end = self._kernel(inputs, state, *self._arguments(), True)
+        return outputs, tuple(end)
 
     def read_packed(
         self, inputs: Float[Tensor, "batch time input_dim"], lengths: Int[Tensor, "batch"]
@@ -173,7 +305,7 @@ class RecurrentStack(nn.Module):
         def read(number: int, inputs: Tensor, *, backward: bool) -> tuple[Tensor, CellState]:
             cell, (h, c) = self.cells[number], (part[number] for part in state)
             outputs, *end = read_lstm(
-                cell.project(inputs), sizes, h, c, cell.state_weights, backward=backward
+                cell.project(inputs), sizes, h, c, cell.chain, backward=backward
             )
             return outputs, tuple(end)
 

@@ -1,6 +1,6 @@
 """The arithmetic of recurrent cells: single steps, and an LSTM layer with its own gradients."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -127,7 +127,7 @@ def read_lstm(
     batch_sizes: list[int],
     h: Float[Tensor, "batch hidden"],
     c: Float[Tensor, "batch hidden"],
-    state_weights: Float[Tensor, "four_hidden hidden"],
+    chain: Sequence[Tensor],
     *,
     backward: bool = False,
 ) -> tuple[
@@ -136,12 +136,64 @@ def read_lstm(
     """Read packed sequences, from either end, given U x + b of all positions.
 
     Packed sequences hold the first tokens of all sequences, then the second ones, and so on, the
-    longest sequence first; `batch_sizes` says how many there are of each.
+    longest sequence first; `batch_sizes` says how many there are of each. The state is multiplied
+    with the matrices of the chain in turn: W, or its factors, or blocks of it for `block_product`.
     """
     result: tuple[Tensor, Tensor, Tensor] = _LstmLayer.apply(  # type: ignore[no-untyped-call]
-        projected, h, c, state_weights, batch_sizes, backward
+        projected, h, c, batch_sizes, backward, *chain
     )
     return result
+
+
+def block_product(
+    inputs: Float[Tensor, "rows width"], blocks: Float[Tensor, "groups four_part part"]
+) -> Float[Tensor, "rows four_hidden"]:
+    """Return what each group makes of its part of the inputs, ordered by gate, then by group."""
+    parts = inputs.view(len(inputs), len(blocks), -1)
+    found = torch.bmm(parts.transpose(0, 1), blocks.mT)  # [groups, rows, gates * part]
+    ordered = found.view(len(blocks), len(inputs), 4, -1).permute(1, 2, 0, 3)
+    return ordered.reshape(len(inputs), -1)
+
+
+def _by_group(of_gates: Tensor, groups: int) -> Tensor:
+    """Return [rows, gates * hidden] as [groups, rows, gates * part]: the reverse order."""
+    return of_gates.view(len(of_gates), 4, groups, -1).permute(2, 0, 1, 3).flatten(2)
+
+
+def _of_state(state: Tensor, chain: Sequence[Tensor], plus: Tensor, *, out: Tensor) -> None:
+    """Write the products of a state with a chain of matrices, added to `plus`."""
+    if chain[0].dim() == 3:
+        torch.add(plus, block_product(state, chain[0]), out=out)
+        return
+    for matrix in chain[:-1]:
+        state = state @ matrix.T
+    torch.addmm(plus, state, chain[-1].T, out=out)
+
+
+def _back_to_state(gradient: Tensor, chain: Sequence[Tensor], *, out: Tensor) -> None:
+    """Write the gradient of a state, given that of its products."""
+    if chain[0].dim() == 3:
+        back = torch.bmm(_by_group(gradient, len(chain[0])), chain[0])
+        out.copy_(back.transpose(0, 1).flatten(1))
+        return
+    for matrix in reversed(chain[1:]):
+        gradient = gradient @ matrix
+    torch.mm(gradient, chain[0], out=out)
+
+
+def _of_chain(gradient: Tensor, states: Tensor, chain: Sequence[Tensor]) -> list[Tensor]:
+    """Return the gradient of each matrix, given all states and those of all their products."""
+    if chain[0].dim() == 3:
+        parts = states.view(len(states), len(chain[0]), -1).transpose(0, 1)
+        return [torch.bmm(_by_group(gradient, len(chain[0])).mT, parts)]
+    entering = [states]
+    for matrix in chain[:-1]:
+        entering.append(entering[-1] @ matrix.T)
+    found = []
+    for matrix, inputs in zip(reversed(chain), reversed(entering), strict=True):
+        found.append(product(gradient.T, inputs))
+        gradient = gradient @ matrix
+    return found[::-1]
 
 
 def _steps(batch_sizes: list[int], *, backward: bool) -> Iterator[tuple[int, slice]]:
@@ -160,11 +212,11 @@ class _LstmLayer(torch.autograd.Function):
         projected: Tensor,
         h: Tensor,
         c: Tensor,
-        weights: Tensor,
         batch_sizes: list[int],
         backward: bool,
+        *chain: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        hidden, transposed = h.shape[1], weights.T
+        hidden = h.shape[1]
         gates = torch.empty_like(projected)
         h, c = h.clone(), c.clone()
         outputs, before_h, before_c, visible = (
@@ -173,7 +225,7 @@ class _LstmLayer(torch.autograd.Function):
         for size, here in _steps(batch_sizes, backward=backward):
             state, cell, active = h[:size], c[:size], gates[here]
             before_h[here], before_c[here] = state, cell
-            torch.addmm(projected[here], state, transposed, out=active)
+            _of_state(state, chain, projected[here], out=active)
             i, f, g, o = active.chunk(4, dim=1)
             active[:, : 2 * hidden].sigmoid_()
             g.tanh_()
@@ -182,13 +234,13 @@ class _LstmLayer(torch.autograd.Function):
             torch.tanh(cell, out=visible[here])
             torch.mul(o, visible[here], out=state)  # h = o tanh(c)
             outputs[here] = state
-        ctx.save_for_backward(gates, before_h, before_c, visible, weights)
+        ctx.save_for_backward(gates, before_h, before_c, visible, *chain)
         ctx.batch_sizes, ctx.backward_direction = batch_sizes, backward
         return outputs, h, c
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
-        gates, before_h, before_c, visible, weights = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        gates, before_h, before_c, visible, *chain = ctx.saved_tensors
         of_outputs, of_h, of_c = gradients[0], gradients[1].clone(), gradients[2].clone()
         of_gates = torch.empty_like(gates)
         # The steps in the opposite order to that in which they were read.
@@ -206,5 +258,5 @@ class _LstmLayer(torch.autograd.Function):
             of_active.mul_(gates[here] - gates[here] * gates[here])
             torch.mul(of_cell * i, 1 - g * g, out=of_g)
             of_cell.mul_(f)
-            torch.mm(of_active, weights, out=of_state)
-        return of_gates, of_h, of_c, product(of_gates.T, before_h), None, None
+            _back_to_state(of_active, chain, out=of_state)
+        return of_gates, of_h, of_c, None, None, *_of_chain(of_gates, before_h, chain)

@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from regard.settings.layers import Activation, LayerSettings, require_widths
+from regard.settings.layers import Activation, CellSettings, LayerSettings, require_widths
 from regard.settings.models import CausalTransformerSettings, by_family
-from regard.settings.recipe import Settings
 
 
-class RecurrentLanguageModelSettings(Settings):
+class RecurrentLanguageModelSettings(CellSettings):
     """A recurrent language model, for comparison."""
 
     family: Literal["recurrent"] = Field("recurrent", description="family of the model")
@@ -25,6 +24,11 @@ class RecurrentLanguageModelSettings(Settings):
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and states")
     tie: bool = Field(False, description="one table for tokens that are read and predicted")
     vocab: int | None = Field(None, ge=5, description="for summaries; training sets it")
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> RecurrentLanguageModelSettings:
+        self.require_lstm(self.cell, hidden=self.hidden, embedding=self.embedding)
+        return self
 
 
 class BidirectionalSettings(LayerSettings):

@@ -120,3 +120,27 @@ class LayerSettings(Settings):
             raise ValueError(
                 f"heads ({heads}) must be divisible by key_value_heads ({self.key_value_heads})"
             )
+
+
+class CellSettings(Settings):
+    """How the matrices of an LSTM are made; for all recurrent models."""
+
+    cell_rank: Width | None = Field(
+        None, description="rank of the LSTM's matrices, as two factors (F-LSTM); none: whole"
+    )
+    cell_groups: Width = Field(
+        1, description="independent groups of the LSTM's units (G-LSTM); 1: all together"
+    )
+
+    def require_lstm(self, cell: str, **widths: int) -> None:
+        """Refuse divided matrices of other cells, and widths that the groups cannot divide."""
+        divided = self.cell_rank is not None or self.cell_groups > 1
+        if divided and cell != "lstm":
+            raise ValueError(f'cell_rank and cell_groups are for cell = "lstm" (given: "{cell}")')
+        if self.cell_rank is not None and self.cell_groups > 1:
+            raise ValueError("cell_rank and cell_groups exclude each other; choose one")
+        for name, width in widths.items():
+            if width % self.cell_groups:
+                raise ValueError(
+                    f"{name} ({width}) must be divisible by cell_groups ({self.cell_groups})"
+                )

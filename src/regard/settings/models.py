@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from regard.settings.layers import (
     Activation,
+    CellSettings,
     Entries,
     Heads,
     Layers,
@@ -32,7 +33,7 @@ def by_family(default: str) -> Discriminator:
     return Discriminator(family_of)
 
 
-class RecurrentSettings(Settings):
+class RecurrentSettings(CellSettings):
     """A recurrent encoder-decoder, with attention or without."""
 
     family: Literal["recurrent"] = Field("recurrent", description="family of the model")
@@ -97,6 +98,17 @@ class RecurrentSettings(Settings):
             name = "hidden" if self.encoder_hidden is None else "encoder_hidden"
             raise ValueError(
                 f"{name} ({self.encoder_width}) must be even when bidirectional is true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> RecurrentSettings:
+        states = {"hidden": self.hidden, "embedding": self.embedding}
+        self.require_lstm(self.cell, **states, encoder_hidden=self.encoder_width)
+        if self.decoder == "shared" and (self.cell_rank is not None or self.cell_groups > 1):
+            raise ValueError(
+                'decoder = "shared" has one whole matrix for encoder and decoder; leave out '
+                "cell_rank and cell_groups"
             )
         return self
 
