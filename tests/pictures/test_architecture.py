@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RegardError
-from regard.base.results import Architecture, Block, Link
+from regard.base.results import Block, BlockDiagram, Connection
 from regard.pictures.architecture import architecture_svg, draw_architecture, typeset
 from regard.pictures.layout import Box, Router, boxes_of, collapsed, columns_of
 
@@ -18,10 +18,11 @@ def layer(number: int, below: str, side: str, *, wide: int = 32) -> list[Block]:
     """A sublayer with its residual, as Transformers have them."""
     name, shape = f"{side}.{number}", ("batch", "time", 8)
     return [
-        Block(f"{name}.attention", "Self-attention", "attention", shape, (Link(below),),
+        Block(f"{name}.attention", "Self-attention", "attention", shape, (Connection(below),),
               side=side, layer=number, note="2 heads", parameters=wide),
         Block(f"{name}.norm", "Add & norm", "norm", shape,
-              (Link(f"{name}.attention"), Link(below, "residual")), side=side, layer=number),
+              (Connection(f"{name}.attention"), Connection(below, "residual")),
+              side=side, layer=number),
     ]  # fmt: skip
 
 
@@ -29,26 +30,31 @@ def half(side: str, layers: int, *, memory: str | None = None) -> list[Block]:
     shape = ("batch", "time", 8)
     begin = [
         Block(f"{side}.in", "tokens", "input", ("batch", "time"), side=side),
-        Block(f"{side}.embedding", "Embedding", "embedding", shape, (Link(f"{side}.in"),),
+        Block(f"{side}.embedding", "Embedding", "embedding", shape, (Connection(f"{side}.in"),),
               side=side, parameters=80),
         Block(f"{side}.positions", "Sinusoidal positions", "positions", ("time", 8), side=side),
         Block(f"{side}.sum", "+", "add", shape,
-              (Link(f"{side}.embedding"), Link(f"{side}.positions")), side=side),
+              (Connection(f"{side}.embedding"), Connection(f"{side}.positions")), side=side),
     ]  # fmt: skip
     below = f"{side}.sum"
     for number in range(layers):
         begin += layer(number, below, side)
         below = f"{side}.{number}.norm"
     if memory is not None:
-        links = (Link(below), Link(memory, "h_1 ... h_T"), Link("encoder.sum", "s_0"),
-                 Link(f"{side}.last", "s_{i-1}", earlier=True))  # fmt: skip
+        links = (Connection(below), Connection(memory, "h_1 ... h_T"),
+                 Connection("encoder.sum", "s_0"),
+                 Connection(f"{side}.last", "s_{i-1}", earlier=True))  # fmt: skip
         begin.append(Block(f"{side}.cross", "Attention", "attention", shape, links, side=side))
-        links = (Link(f"{side}.cross"), Link(below, "s_i"), Link(f"{side}.sum", "y_{i-1}"))
+        links = (
+            Connection(f"{side}.cross"),
+            Connection(below, "s_i"),
+            Connection(f"{side}.sum", "y_{i-1}"),
+        )
         begin.append(Block(f"{side}.last", "GRU", "recurrent", shape, links, side=side))
     return begin
 
 
-PLAN = Architecture((*half("encoder", 6), *half("decoder", 4, memory="encoder.5.norm")))
+PLAN = BlockDiagram((*half("encoder", 6), *half("decoder", 4, memory="encoder.5.norm")))
 
 
 def test_equal_layers_are_drawn_once() -> None:

@@ -65,7 +65,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Link:
+class Connection:
     """What feeds a block: another block, with a name for what is handed on.
 
     `earlier` says that it comes from the step before, as the state of a decoder.
@@ -86,7 +86,7 @@ class Block:
     """What it is for, by which pictures colour it: "input", "attention", "norm", ..."""
     shape: tuple[str | int, ...]
     """Of its output, with names for the sizes that depend on the input; () if unknown."""
-    inputs: tuple[Link, ...] = ()
+    inputs: tuple[Connection, ...] = ()
     kind: str = ""
     """The class that computes it; empty for what has no class, as a sum."""
     note: str = ""
@@ -108,7 +108,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Architecture:
+class BlockDiagram:
     """The plan of a model: its blocks, in the order in which data passes them."""
 
     blocks: tuple[Block, ...]

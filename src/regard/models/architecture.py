@@ -13,8 +13,14 @@ from typing import Any
 from torch import nn
 
 from regard.attention.graph import GraphAttention
-from regard.base.results import Architecture, Link
-from regard.models.blocks import BlockList, Place, embedded_tokens, score_name, transformer_blocks
+from regard.base.results import BlockDiagram, Connection
+from regard.models.blocks import (
+    BlockList,
+    BlockPlace,
+    embedded_tokens,
+    score_name,
+    transformer_blocks,
+)
 from regard.models.forecaster import Forecaster
 from regard.models.graph_classifier import GraphClassifier, GraphConvolution
 from regard.models.language_model import LanguageModel
@@ -34,7 +40,7 @@ from regard.transformer.encoder import (
 CELL_TITLES = {"tanh": "RNN", "gru": "GRU", "lstm": "LSTM", "gated": "Single-gate unit"}
 
 
-def architecture(model: nn.Module) -> Architecture:
+def architecture(model: nn.Module) -> BlockDiagram:
     """Return the plan of a model."""
     found = BlockList()
     for kind, describe in DESCRIBED.items():
@@ -42,14 +48,14 @@ def architecture(model: nn.Module) -> Architecture:
             describe(model, found)
             break
     found.add_rest(model)
-    return Architecture(tuple(found.blocks))
+    return BlockDiagram(tuple(found.blocks))
 
 
 def _translator(model: Translator[Any], blocks: BlockList) -> None:
-    reads = Place(blocks, "encoder", ("batch", "source"), "encoder")
+    reads = BlockPlace(blocks, "encoder", ("batch", "source"), "encoder")
     source = reads.begin("source", "source tokens")
     memory = _encoder(model.encoder, reads, source)
-    writes = Place(blocks, "decoder", ("batch", "target"), "decoder")
+    writes = BlockPlace(blocks, "decoder", ("batch", "target"), "decoder")
     target = writes.begin("target", "target tokens, shifted right")
     decoder: Any = model.decoder
     if isinstance(decoder, TransformerDecoder):
@@ -63,13 +69,13 @@ def _translator(model: Translator[Any], blocks: BlockList) -> None:
     _output(replace(writes, name=""), model.projection, features, "the next target token")
 
 
-def _output(place: Place, projection: nn.Linear, features: str, what: str) -> None:
+def _output(place: BlockPlace, projection: nn.Linear, features: str, what: str) -> None:
     width = projection.out_features
     logits = place.add("projection", "Linear", "linear", width, features, by=(projection,))
     place.add("softmax", "Softmax", "softmax", width, logits, note=f"of {what}")
 
 
-def _encoder(encoder: nn.Module, place: Place, source: str) -> str:
+def _encoder(encoder: nn.Module, place: BlockPlace, source: str) -> str:
     if isinstance(encoder, TransformerEncoder):
         return transformer_blocks(encoder, place, source)
     if isinstance(encoder, ConvolutionalEncoder):
@@ -88,20 +94,22 @@ def _encoder(encoder: nn.Module, place: Place, source: str) -> str:
     return place.unknown(encoder, source)
 
 
-def _table(embedding: nn.Module, place: Place, tokens: str) -> str:
+def _table(embedding: nn.Module, place: BlockPlace, tokens: str) -> str:
     title = "One-hot" if isinstance(embedding, OneHot) else "Embedding"
     width = int(embedding.embedding_dim)  # type: ignore[arg-type]
     return place.add("embedding", title, "embedding", width, tokens, by=(embedding,))
 
 
-def _stack(stack: RecurrentStack, place: Place, *inputs: str | Link, name: str = "") -> str:
+def _stack(
+    stack: RecurrentStack, place: BlockPlace, *inputs: str | Connection, name: str = ""
+) -> str:
     """Add the layers of a recurrent network; return the name of the top one."""
     directions = 2 if stack.bidirectional else 1
     title = CELL_TITLES[stack.kind]
     units = f"{stack.cell_hidden} units"
     if directions == 2:
         title, units = f"Bidirectional {title}", f"{units} in each direction"
-    below: tuple[str | Link, ...] = inputs
+    below: tuple[str | Connection, ...] = inputs
     for layer in range(stack.layers):
         weights = stack.weights[layer * directions : (layer + 1) * directions]
         top = place.add(
@@ -119,22 +127,22 @@ def _layer_name(stack: RecurrentStack, layer: int, name: str = "") -> str:
     return name if stack.layers == 1 else f"{layer}.{name}"
 
 
-def _start(starter: StartState | None, place: Place, memory: str) -> tuple[Link, ...]:
+def _start(starter: StartState | None, place: BlockPlace, memory: str) -> tuple[Connection, ...]:
     """Return what gives a decoder its first state."""
     if starter is None:
-        return (Link(memory, "last state"),)
+        return (Connection(memory, "last state"),)
     if starter.projection is None:
         return ()
     seen = "mean of the states" if starter.of_mean else "last state"
     projection = starter.projection
     beginning = replace(place, axes=("batch",)).add(
-        "starter", "Start state", "linear", projection.out_features, Link(memory, seen),
+        "starter", "Start state", "linear", projection.out_features, Connection(memory, seen),
         by=(starter,), note="s_0 = tanh(W x + b)",
     )  # fmt: skip
-    return (Link(beginning, "s_0"),)
+    return (Connection(beginning, "s_0"),)
 
 
-def _lookup(decoder: LuongDecoder | BahdanauDecoder, place: Place, *inputs: Link) -> str:
+def _lookup(decoder: LuongDecoder | BahdanauDecoder, place: BlockPlace, *inputs: Connection) -> str:
     """Add the attention of a recurrent decoder: scores, weights, context."""
     lookup = decoder.lookup
     if lookup is None:
@@ -145,15 +153,19 @@ def _lookup(decoder: LuongDecoder | BahdanauDecoder, place: Place, *inputs: Link
     return place.add("attention", title, "attention", width, *inputs, by=by, note=note)
 
 
-def _luong(decoder: LuongDecoder, place: Place, target: str, memory: str) -> str:
+def _luong(decoder: LuongDecoder, place: BlockPlace, target: str, memory: str) -> str:
     embedded = _table(decoder.embedding, place, target)
-    fed = (Link(f"{place.name}.combine", "t_{i-1}", earlier=True),) if decoder.input_feeding else ()
+    fed = (
+        (Connection(f"{place.name}.combine", "t_{i-1}", earlier=True),)
+        if decoder.input_feeding
+        else ()
+    )
     first = _start(decoder.starter, place, memory)
     state = _stack(decoder.stack, place, embedded, *first, *fed)
     if decoder.lookup is None:
         return state
-    context = _lookup(decoder, place, Link(state, "s_i"), Link(memory, "h_1 ... h_T"))
-    joined = (Link(state, "s_i"), Link(context, "c_i"))
+    context = _lookup(decoder, place, Connection(state, "s_i"), Connection(memory, "h_1 ... h_T"))
+    joined = (Connection(state, "s_i"), Connection(context, "c_i"))
     if decoder.combine is None:
         width = decoder.stack.cell_hidden + decoder.lookup.context_dim
         return place.add("join", "[s_i; c_i]", "add", width, *joined)
@@ -163,24 +175,26 @@ def _luong(decoder: LuongDecoder, place: Place, target: str, memory: str) -> str
     return place.add("combine", "Combination", "linear", width, *joined, by=by, note=note)
 
 
-def _bahdanau(decoder: BahdanauDecoder, place: Place, target: str, memory: str) -> str:
+def _bahdanau(decoder: BahdanauDecoder, place: BlockPlace, target: str, memory: str) -> str:
     embedded = _table(decoder.embedding, place, target)
     first = _start(decoder.starter, place, memory)
     if decoder.lookup is None:
-        context = Link(memory, "c = h_T")
+        context = Connection(memory, "c = h_T")
     else:
         top = _layer_name(decoder.stack, decoder.stack.layers - 1)
-        asked = Link(f"{place.name}.{top}", "s_{i-1}", earlier=True)
-        context = Link(_lookup(decoder, place, asked, Link(memory, "h_1 ... h_T")), "c_i")
+        asked = Connection(f"{place.name}.{top}", "s_{i-1}", earlier=True)
+        context = Connection(
+            _lookup(decoder, place, asked, Connection(memory, "h_1 ... h_T")), "c_i"
+        )
     state = _stack(decoder.stack, place, embedded, context, *first)
     width = decoder.readout.out_features
-    inputs = (Link(embedded, "y_{i-1}"), Link(state, "s_i"), context)
+    inputs = (Connection(embedded, "y_{i-1}"), Connection(state, "s_i"), context)
     note = f"tanh(W [y_{{i-1}}; s_i; {context.label.split()[0]}])"
     by = (decoder.readout,)
     return place.add("readout", "Readout", "linear", width, *inputs, by=by, note=note)
 
 
-def _backbone(backbone: nn.Module, place: Place, tokens: str) -> str:
+def _backbone(backbone: nn.Module, place: BlockPlace, tokens: str) -> str:
     if isinstance(backbone, CausalTransformer | BidirectionalTransformer):
         return transformer_blocks(backbone, place, tokens)
     if isinstance(backbone, RecurrentBackbone):
@@ -193,7 +207,7 @@ def _backbone(backbone: nn.Module, place: Place, tokens: str) -> str:
 
 
 def _language_model(model: LanguageModel[Any], blocks: BlockList) -> None:
-    place = Place(blocks, "backbone", ("batch", "time"))
+    place = BlockPlace(blocks, "backbone", ("batch", "time"))
     tokens = place.begin("tokens", "tokens")
     features = _backbone(model.backbone, place, tokens)
     place = replace(place, name="")
@@ -212,9 +226,9 @@ def _language_model(model: LanguageModel[Any], blocks: BlockList) -> None:
 
 
 def _text_classifier(model: TextClassifier, blocks: BlockList) -> None:
-    place = Place(blocks, "backbone", ("batch", "time"))
+    place = BlockPlace(blocks, "backbone", ("batch", "time"))
     features = _backbone(model.backbone, place, place.begin("tokens", "tokens"))
-    place = Place(blocks, "", ("batch",))
+    place = BlockPlace(blocks, "", ("batch",))
     mean = place.add("mean", "Mean over the tokens", "add", model.head.in_features, features)
     labels = model.head.out_features
     logits = place.add("head", "Linear", "linear", labels, mean, by=(model.head,))
@@ -222,7 +236,7 @@ def _text_classifier(model: TextClassifier, blocks: BlockList) -> None:
 
 
 def _forecaster(model: Forecaster, blocks: BlockList) -> None:
-    place = Place(blocks, "", ("batch",))
+    place = BlockPlace(blocks, "", ("batch",))
     window = place.begin("window", "window", "batch", model.window, model.inputs)
     hidden, horizon = model.dense.in_features, model.dense.out_features
     attends = model.attention is not None
@@ -231,7 +245,7 @@ def _forecaster(model: Forecaster, blocks: BlockList) -> None:
     if (attention := model.attention) is not None:
         note = attention.context_formula
         context = place.add(
-            "attention", "Attention", "attention", hidden, Link(context, "h_1 ... h_T"),
+            "attention", "Attention", "attention", hidden, Connection(context, "h_1 ... h_T"),
             by=(attention,), note=note,
         )  # fmt: skip
     note = "tanh" if model.squash else ""
@@ -239,7 +253,7 @@ def _forecaster(model: Forecaster, blocks: BlockList) -> None:
 
 
 def _graph_classifier(model: GraphClassifier, blocks: BlockList) -> None:
-    place = Place(blocks, "", ("nodes",))
+    place = BlockPlace(blocks, "", ("nodes",))
     first: Any = model.layers[0]
     maps = [part for part in first.modules() if hasattr(part, "weight") and part is not first]
     width = maps[0].weight.shape[0] if maps else 0
@@ -248,7 +262,7 @@ def _graph_classifier(model: GraphClassifier, blocks: BlockList) -> None:
     for number, layer in enumerate(model.layers):
         title, role, note, width = _graph_layer(layer)
         note += ", then ELU" if number + 1 < len(model.layers) else ""
-        links = (features, Link(edges, "neighbours"))
+        links = (features, Connection(edges, "neighbours"))
         features = place.add(f"layers.{number}", title, role, width, *links, by=(layer,), note=note)
     place.add("softmax", "Softmax", "softmax", width, features, note="of the classes")
 

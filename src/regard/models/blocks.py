@@ -11,7 +11,7 @@ from regard.attention.experts import MixtureOfExperts
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import POSITIONS, Positions
 from regard.attention.scores import SCORES, AttentionScore
-from regard.base.results import Block, Link
+from regard.base.results import Block, Connection
 from regard.transformer.encoder import BidirectionalTransformer, TransformerEncoder
 from regard.transformer.layers import Embedded, FeedForward, RecurrentUnit, Residual
 
@@ -69,7 +69,7 @@ class BlockList:
 
 
 @dataclass(frozen=True)
-class Place:
+class BlockPlace:
     """Where blocks are added: the name of their part, its half of the model, names of its axes."""
 
     blocks: BlockList
@@ -83,12 +83,12 @@ class Place:
         title: str,
         role: str,
         width: int | str,
-        *inputs: str | Link,
+        *inputs: str | Connection,
         by: tuple[nn.Module | None, ...] = (),
         **more: Any,
     ) -> str:
         """Add a block that returns vectors of a width; return its full name."""
-        links = tuple(Link(one) if isinstance(one, str) else one for one in inputs)
+        links = tuple(Connection(one) if isinstance(one, str) else one for one in inputs)
         full = f"{self.name}.{name}".strip(".")
         block = Block(full, title, role, (*self.axes, width), links, side=self.side, **more)
         return self.blocks.add(block, *by)
@@ -99,7 +99,7 @@ class Place:
 
     def unknown(self, part: nn.Module, *inputs: str) -> str:
         """Add a network of the user as one block, whose shape is not known."""
-        links = tuple(map(Link, inputs))
+        links = tuple(map(Connection, inputs))
         title = type(part).__name__
         return self.blocks.add(Block(self.name, title, "other", (), links, side=self.side), part)
 
@@ -113,7 +113,7 @@ def _position_name(positions: Positions) -> str:
     return POSITION_NAMES.get(type(positions), type(positions).__name__)
 
 
-def embedded_tokens(embedded: Embedded, place: Place, tokens: str) -> str:
+def embedded_tokens(embedded: Embedded, place: BlockPlace, tokens: str) -> str:
     """Add the embedding of a Transformer, and what is added to it; return the sum."""
     table, width = embedded.embedding, embedded.embedding.embedding_dim
     note = f"times {embedded.scale:.4g}" if embedded.scale != 1 else ""
@@ -133,7 +133,7 @@ def embedded_tokens(embedded: Embedded, place: Place, tokens: str) -> str:
 
 
 def transformer_blocks(
-    network: Any, place: Place, tokens: str, *, memory: str | None = None
+    network: Any, place: BlockPlace, tokens: str, *, memory: str | None = None
 ) -> str:
     """Add the embedding, layers and last norm of an encoder or decoder; return its top."""
     features = embedded_tokens(network.embedded, place, tokens)
@@ -149,7 +149,7 @@ def transformer_blocks(
         features = at.add(name, shown, part, (f"{own}residual", layer), features, *bias)
         if memory is not None:
             part = layer.cross_attention
-            shown, keys = _attention_shown(part, across=True), Link(memory, "K, V")
+            shown, keys = _attention_shown(part, across=True), Connection(memory, "K, V")
             of = ("cross_residual", layer)
             features = at.add("cross_attention", shown, part, of, features, keys)
         part, of = layer.feed_forward, ("feed_forward_residual", layer)
@@ -159,14 +159,14 @@ def transformer_blocks(
     return features
 
 
-def _bias(network: Any, place: Place) -> tuple[Link, ...]:
+def _bias(network: Any, place: BlockPlace) -> tuple[Connection, ...]:
     """Add the bias by distance that all layers of a network share, if it has one."""
     if (positions := network.distance_bias) is None:
         return ()
     at = replace(place, axes=("heads", "query"))
     title = f"{_position_name(positions).capitalize()} bias"
     added = at.add("distance_bias", title, "positions", "key", by=(positions,))
-    return (Link(added, "bias"),)
+    return (Connection(added, "bias"),)
 
 
 class Shown(NamedTuple):
@@ -181,7 +181,7 @@ class Shown(NamedTuple):
 class Sublayers:
     """Adds the sublayers of one Transformer layer with their residuals and norms."""
 
-    place: Place
+    place: BlockPlace
     layer: int
     width: int
 
@@ -192,7 +192,7 @@ class Sublayers:
         part: nn.Module,
         of: tuple[str, nn.Module],
         features: str,
-        *others: Link,
+        *others: Connection,
     ) -> str:
         """Add one sublayer and the residual `of` a layer; return what the residual returns."""
         residual: Residual = getattr(of[1], of[0])
@@ -201,13 +201,15 @@ class Sublayers:
             norm = Shown("Norm", "norm")
             entered = self._block(f"{name}.norm", norm, residual.norm, features)
         change = self._block(name, shown, part, entered, *others)
-        around = Link(features, "residual")
+        around = Connection(features, "residual")
         if residual.pre_norm:
             return self._block(f"{name}.add", Shown("+", "add"), None, change, around)
         joined = Shown("Add & norm", "norm")
         return self._block(f"{name}.norm", joined, residual.norm, change, around)
 
-    def _block(self, name: str, shown: Shown, part: nn.Module | None, *inputs: str | Link) -> str:
+    def _block(
+        self, name: str, shown: Shown, part: nn.Module | None, *inputs: str | Connection
+    ) -> str:
         return self.place.add(
             f"{self.layer}.{name}",
             shown.title,

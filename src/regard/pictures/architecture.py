@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from regard.base.results import Architecture, Block
+from regard.base.results import Block, BlockDiagram
 from regard.pictures.canvas import FAINT, INK, PALETTE, RULE, figure_svg, save_figure
 from regard.pictures.labels import plain_text
 from regard.pictures.layout import (
@@ -54,12 +54,12 @@ LETTERS = {"alpha": "\u03b1", "sum": "\u2211"}
 LEGEND = "In a box: its parameters. Beside an arrow: the shape of what it carries."
 
 
-def draw_architecture(plan: Architecture, path: Path, *, title: str) -> None:
+def draw_architecture(plan: BlockDiagram, path: Path, *, title: str) -> None:
     """Draw the plan of a model to a PNG, SVG or PDF file."""
     save_figure(partial(_figure, plan, title), path)
 
 
-def architecture_svg(plan: Architecture, *, title: str) -> str:
+def architecture_svg(plan: BlockDiagram, *, title: str) -> str:
     """Return the same diagram as SVG text, for a page."""
     return figure_svg(partial(_figure, plan, title))
 
@@ -76,7 +76,7 @@ def _braced(indices: str) -> str:
     return re.sub(r"([_^])([^{_^]+)", r"\1{\2}", indices)
 
 
-def _figure(plan: Architecture, title: str) -> Figure:
+def _figure(plan: BlockDiagram, title: str) -> Figure:
     columns = columns_of(plan)
     step = WIDTH + BETWEEN + MARGIN
     boxes: dict[str, Box] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from regard.base.results import Architecture, Block, Link
+from regard.base.results import Block, BlockDiagram, Connection
 
 Align: TypeAlias = Literal["left", "center", "right"]
 
@@ -38,7 +38,7 @@ class Column:
     """The name of the block that is drawn for each one that is not."""
 
 
-def columns_of(plan: Architecture) -> list[Column]:
+def columns_of(plan: BlockDiagram) -> list[Column]:
     """Return the halves of a model, with equal layers collapsed."""
     found = []
     for side in dict.fromkeys(block.side for block in plan.blocks):
@@ -182,7 +182,7 @@ class Router:
         last = self.boxes[self.columns[-1].blocks[-1].name]
         yield Route(((last.x, last.top), (last.x, last.top + GAP)))
 
-    def _route(self, block: Block, link: Link, *, below: str | None, step: float) -> Route:
+    def _route(self, block: Block, link: Connection, *, below: str | None, step: float) -> Route:
         source = self.boxes[self.stands_for.get(link.block, link.block)]
         target = self.boxes[block.name]
         if source.block.role == "positions":
@@ -194,7 +194,7 @@ class Router:
             return Route(((source.x, source.top), (source.x, target.bottom)))
         return self._around(source, target, link, step)
 
-    def _around(self, source: Box, target: Box, link: Link, step: float) -> Route:
+    def _around(self, source: Box, target: Box, link: Connection, step: float) -> Route:
         """Pass by other boxes, or come from the step before, beside the column."""
         away = -1 if source.block.side == "encoder" else 1
         end = target.middle + self._enter(target, away)
@@ -213,7 +213,7 @@ class Router:
         points = ((start, begin), (x, begin), (x, end), (edge, end))
         return Route(points, label, beside, align, dashed=link.earlier)
 
-    def _across(self, source: Box, target: Box, link: Link) -> Route:
+    def _across(self, source: Box, target: Box, link: Connection) -> Route:
         """Lead from one half of a model to the other: first from the top, then from the side."""
         end = target.middle + self._enter(target, -1)
         lane = self._lane("between", link, source.top, end)
@@ -236,7 +236,7 @@ class Router:
         self._entered[place] = number + 1
         return (0.0, -0.12, 0.12)[number % 3]
 
-    def _lane(self, place: str, link: Link, one: float, other: float) -> int:
+    def _lane(self, place: str, link: Connection, one: float, other: float) -> int:
         """Return the nearest lane that is free between two heights; a source keeps its lane."""
         low, high = min(one, other), max(one, other)
         key = f"{link.block} {link.earlier}"
@@ -248,11 +248,11 @@ class Router:
         return 9
 
 
-def _says_more(link: Link) -> bool:
+def _says_more(link: Connection) -> bool:
     return link.label not in ("", "residual")
 
 
-def _sideways(source: Box, target: Box, link: Link) -> Route:
+def _sideways(source: Box, target: Box, link: Connection) -> Route:
     away = 1 if source.x > target.x else -1
     begin = source.x - away * source.width / 2
     end = target.x + away * target.width / 2

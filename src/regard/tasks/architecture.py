@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.base.errors import SettingsError
-from regard.base.results import Architecture, Block
+from regard.base.results import Block, BlockDiagram
 from regard.models.architecture import architecture
 from regard.tasks import find_recipe, load, overrides_of, task_of
 
@@ -28,7 +28,7 @@ class ModelSummary:
     """The plan of a model: a table of its layers, and a diagram."""
 
     name: str
-    plan: Architecture
+    plan: BlockDiagram
     weights: tuple[LayerRow, ...]
     """Every part that owns weights, with their shapes."""
 
@@ -56,14 +56,14 @@ class ModelSummary:
             own = [block for block in self.plan.layers if block.side == side]
             shown, repeats, _ = collapsed(own)
             times = repeats[0].times if repeats else 1
-            names = Names(side, {block.layer for block in shown}, times)
+            names = RowNames(side, {block.layer for block in shown}, times)
             rows = [self._row(block, names) for block in shown]
             if not with_batch:
                 rows = [tuple(BATCH.sub("(", cell) for cell in row) for row in rows]
             sections[side] = rows
         return sections
 
-    def _row(self, block: Block, names: Names) -> tuple[str, ...]:
+    def _row(self, block: Block, names: RowNames) -> tuple[str, ...]:
         often = f"{names.times} × " if names.times > 1 and block.layer is not None else ""
         shared = block.shared and not block.parameters
         changed = "-" if not block.parameters else "yes" if block.trainable else "no"
@@ -102,7 +102,7 @@ class ModelSummary:
                     "bytes": block.bytes,
                     "trainable": block.trainable,
                     "shared_with": block.shared,
-                    "connected_to": self._read(block, Names()),
+                    "connected_to": self._read(block, RowNames()),
                     "note": block.note,
                 }
                 for block in plan.layers
@@ -127,7 +127,7 @@ class ModelSummary:
         parts.append(f"</table><p>{escaped(self.totals())}</p>")
         return notebook_picture(self.svg(), label=f"Diagram of {self.name}") + "".join(parts)
 
-    def _read(self, block: Block, names: Names) -> list[str]:
+    def _read(self, block: Block, names: RowNames) -> list[str]:
         """Return what feeds a block, as people name it."""
         found = []
         for link in block.inputs:
@@ -140,7 +140,7 @@ class ModelSummary:
 
 
 @dataclass(frozen=True)
-class Names:
+class RowNames:
     """How blocks are named in a table: without their half of the model, equal layers together."""
 
     side: str = ""
