@@ -12,6 +12,7 @@ Whatever a command does, a function does with the same code:
 train(recipe, data=..., set=..., out=...)   train, test and report
 plan(recipe, data=..., set=...)             what that would read and take: memory and time
 load(run)                                   the best model of a run
+summary(recipe or run)                      its layers and their parameters, and a diagram
 look(run, text), trace(run, text)           what it attends to, and every value on the way
 intervene(run, text, hide=...)              change what it attends to, and see what becomes of it
 explain(run, text)                          which source words decided, by several methods
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from regard.runs.catalogue import use
     from regard.studies.finetuning import finetune
     from regard.tasks import find_recipe, load, look, trace, train
+    from regard.tasks.architecture import summary
     from regard.tasks.exchange import import_model
     from regard.tasks.planning import plan
     from regard.tasks.translation.tuning import tune
@@ -72,6 +74,7 @@ __all__ = [
     "plan",
     "score",
     "score_alignments",
+    "summary",
     "trace",
     "train",
     "translate_file",
@@ -101,6 +104,7 @@ _WHERE = {
     "load": "regard.tasks",
     "look": "regard.tasks",
     "plan": "regard.tasks.planning",
+    "summary": "regard.tasks.architecture",
     "trace": "regard.tasks",
     "train": "regard.tasks",
     "tune": "regard.tasks.translation.tuning",

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.base.errors import SettingsError
+from regard.models.architecture import architecture
 from regard.models.forecaster import build_forecaster
-from regard.models.inspection import layer_table
 from regard.settings.models import ForecasterSettings
 
 
@@ -21,21 +21,9 @@ def build(attention: str = "none", **changes: object):  # type: ignore[no-untype
 def test_the_layers_have_the_parameters_of_the_lectures(
     attention: str, parameters: list[int]
 ) -> None:
-    assert [row.parameters for row in layer_table(build(attention))] == parameters
-
-
-def test_the_summary_tells_shapes_and_connections() -> None:
-    rows = [(row.name, row.output_shape, row.connected_to) for row in layer_table(build("softmax"))]
-    assert rows == [
-        ("rnn", "(batch, 20, 2)", "input (20, 1)"),
-        ("attention", "(batch, 2)", "rnn"),
-        ("dense", "(batch, 1)", "attention"),
-    ]
-    plain = [(row.name, row.output_shape, row.connected_to) for row in layer_table(build())]
-    assert plain == [
-        ("rnn", "(batch, 2)", "input (20, 1)"),
-        ("dense", "(batch, 1)", "rnn"),
-    ]
+    found = architecture(build(attention))
+    assert [block.parameters for block in found.layers] == parameters
+    assert found.parameters == sum(parameters)
 
 
 @pytest.mark.parametrize("attention", ["none", "softmax", "lecture"])

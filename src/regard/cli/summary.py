@@ -1,20 +1,20 @@
-"""`regard summary`: the layers of a model and how many parameters each has."""
+"""`regard summary`: the layers of a model, their shapes and parameters, and a diagram."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, Overrides, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from regard.models.inspection import LayerRow
+
+WIDE = 110  # columns of a terminal in which shapes have room for their batch
 
 
 def summary(
@@ -22,48 +22,63 @@ def summary(
         str, typer.Argument(metavar="RECIPE|DIR", help="A recipe's name or file, or a run.")
     ],
     overrides: Overrides = None,
+    diagram: Annotated[
+        Path | None,
+        typer.Option("--diagram", metavar="FILE", help="Draw the model (.svg, .png, .pdf)."),
+    ] = None,
+    weights: Annotated[
+        bool, typer.Option("--weights", help="List the matrices with their shapes instead.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show the layers of a model with their parameters.
+    """Show the layers of a model: output shape, parameters, bytes, and what feeds each.
 
-    Example: regard summary seq2seq-attention --set model.hidden=512
+    Example: regard summary seq2seq-attention --set model.hidden=512 --diagram model.svg
     """
-    from regard.models.inspection import layer_table
-    from regard.tasks import find_recipe, load, task_of
+    from regard.tasks import architecture
 
-    if Path(what).is_dir():
-        if overrides:
-            raise SettingsError("--set has no effect on a run that is already trained.")
-        rows = layer_table(load(what).model)
-    else:
-        recipe = find_recipe(what, overrides=overrides or [])
-        rows = layer_table(task_of(recipe.task).build(recipe))
-    total = sum(row.parameters for row in rows)
+    found = architecture.summary(what, set=overrides or ())
+    if diagram is not None:
+        found.save(diagram)
     if json:
-        print_json({"parameters": {"total": total}, "layers": [asdict(row) for row in rows]})
+        print_json(found.to_dict())
         return
     from rich.console import Console
 
-    Console().print(_table(rows, title=what, total=total))
+    console = Console()
+    columns: Sequence[str] = architecture.COLUMNS
+    sections: Mapping[str, Sequence[Sequence[str]]] = found.sections(
+        with_batch=console.width >= WIDE
+    )
+    if weights:
+        columns = ("part", "kind", "shapes of its weights", "parameters")
+        rows = [(row.name, row.kind, row.shape, f"{row.parameters:,}") for row in found.weights]
+        sections = {"": rows}
+    table = _table(columns, sections, title=found.name, caption=found.totals())
+    console.print(table)
+    if diagram is not None:
+        typer.echo(f"Wrote {diagram}")
 
 
-def _table(rows: list[LayerRow], *, title: str, total: int) -> Table:
-    """Return the table; models that know how they are connected show that, as Keras does."""
+def _table(
+    columns: Sequence[str],
+    sections: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    title: str,
+    caption: str,
+) -> Table:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    wired = any(row.connected_to for row in rows)
-    table = Table(title=title, title_justify="left", show_footer=True)
-    table.add_column("layer (kind)" if wired else "layer", footer="total")
-    table.add_column("output shape" if wired else "kind")
-    if not wired:
-        table.add_column("shapes of its weights")
-    table.add_column("parameters", justify="right", footer=f"{total:,}")
-    if wired:
-        table.add_column("connected to")
-    for row in rows:
-        if wired:
-            first = f"{row.name} ({row.kind})"
-            table.add_row(first, row.output_shape, f"{row.parameters:,}", row.connected_to)
-        else:
-            table.add_row(row.name, row.kind, row.shape, f"{row.parameters:,}")
+    table = Table(
+        title=title, title_justify="left", caption=caption, caption_justify="left", box=SIMPLE_HEAD
+    )
+    for name in columns:
+        right = name in ("parameters", "bytes")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for section, rows in sections.items():
+        if section:
+            table.add_row(f"[bold]{section}[/]")
+        for row in rows:
+            table.add_row(*row)
     return table

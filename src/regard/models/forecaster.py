@@ -7,7 +7,6 @@ from torch import nn
 
 from regard.attention.lookup import POOLINGS, Pooling, SoftmaxPooling
 from regard.base.shapes import Float, Tensor
-from regard.models.inspection import Wire
 from regard.recurrent.cells import CELLS, RecurrentStack
 from regard.settings.models import ForecasterSettings
 from regard.settings.recipe import require_known
@@ -78,19 +77,6 @@ class Forecaster(nn.Module):
             if isinstance(bias := self.attention.offset(), torch.Tensor):
                 found["bias"] = bias[None]
         return {**found, "context": context, "output": self.predict(context)}
-
-    def wiring(self) -> list[Wire]:
-        """Return the layers as Keras lists them: output shape, and what feeds each."""
-        hidden, horizon = self.dense.in_features, self.dense.out_features
-        source = f"input ({self.window}, {self.inputs})"
-        if self.attention is None:  # only the last state is handed on
-            rnn = Wire("rnn", f"(batch, {hidden})", source)
-            return [rnn, Wire("dense", f"(batch, {horizon})", "rnn")]
-        return [
-            Wire("rnn", f"(batch, {self.window}, {hidden})", source),
-            Wire("attention", f"(batch, {hidden})", "rnn"),
-            Wire("dense", f"(batch, {horizon})", "attention"),
-        ]
 
 
 def build_forecaster(
