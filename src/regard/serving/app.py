@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from regard.base.errors import RegardError
-from regard.serving import api, libretranslate
+from regard.serving import api, libretranslate, views
 from regard.serving.errors import ApiError, user_mistake
 from regard.serving.limits import Keys, ServerSettings
 from regard.serving.middleware import INTERNAL_ERROR, RequestMiddleware
@@ -99,7 +99,7 @@ def _kind(field: dict[str, Any]) -> str:
 PAGE = Path(__file__).parent / "page"
 # Browsers must check that a cached file is current: all files have to be of one version.
 FRESH = {"Cache-Control": "no-cache"}
-ROUTERS = (libretranslate.router, api.router, router)
+ROUTERS = (libretranslate.router, api.router, views.router, router)
 
 
 def create_app(

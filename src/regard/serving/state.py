@@ -15,7 +15,7 @@ from regard.serving.limits import Keys, RateLimiter, ServerSettings
 from regard.serving.memory import ModelMemory
 from regard.serving.middleware import Metrics
 from regard.serving.models import AnyServedModel
-from regard.serving.worker import ModelWorker
+from regard.serving.worker import ModelWorker, ViewWorker
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ class Server:
                 return worker
         known = ", ".join(worker.model.name for worker in self.workers)
         raise ApiError(404, f"There is no model {shown(name)}; there are: {known}.")
+
+    def viewer(self, name: str | None) -> ViewWorker:
+        """Return the worker of the named model, of any task; the first one if none is named."""
+        return self.named(name)
 
     def between(self, pair: Pair) -> ModelWorker:
         """Return the worker of the first model for a pair of languages."""
