@@ -77,8 +77,7 @@ def choose_engine(
         report("Engine: torch (a short text is not worth a measurement).")
         return TorchEngine(translator.model)
     cores = threads or available_cores()
-    alone = not processes or not can_fork(device_of(translator.model))
-    forks = 1 if alone else min(cores, MAX_PROCESSES)
+    forks = _processes(translator, cores) if processes else 1
     if threads is not None:
         torch.set_num_threads(threads)
     problem = None if engine == "torch" else _problem(translator, search)
@@ -122,6 +121,10 @@ def _problem(translator: TranslatorParts, search: PlannedSearch) -> str | None:
     if missing is not None:
         return f"it lacks {missing}."
     return preparation.problem_with_ctranslate2(translator)
+
+
+def _processes(translator: TranslatorParts, cores: int) -> int:
+    return min(cores, MAX_PROCESSES) if can_fork(device_of(translator.model)) else 1
 
 
 def _torch_engine(translator: TranslatorParts, processes: int) -> TorchEngine | TorchProcesses:

@@ -229,9 +229,8 @@ def train(
     and the data may also have the parts "mix" and "general_test". `task` is what to learn from a
     language model. `set` changes settings by their dotted names. `model` is a function that builds
     the network from the sizes of the vocabularies. `resume` is a run to go on with; `set` may still
-    change its limits. `device` is where to compute, as for `load`. Ctrl-C and SIGTERM stop a
-    training after the running update with a checkpoint; it then raises `Interrupted`, a
-    KeyboardInterrupt.
+    change its limits. `device` is that of `load`. Ctrl-C and SIGTERM stop a training after the
+    running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
@@ -242,8 +241,7 @@ def train(
 
     folder = _folder_to_resume(recipe, out, resume, start=start_from)
     if folder is not None:
-        recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
-        set = ()
+        recipe, out, resume, set = _recipe_of_run(folder, overrides_of(set)), folder, True, ()
     if (recipe is None and start_from is None) or out is None:
         raise _missing("a recipe" if recipe is None else "a folder for the run: --out DIR")
     title = folder.name if folder is not None else recipe if isinstance(recipe, str) else None
@@ -260,11 +258,9 @@ def train(
     if model is None:
         require_buildable(recipe)
     kind, title = task_of(recipe.task), recipe.title or title or recipe.task
-    more = _given_model(recipe.task, kind, model)
+    options = {"title": title, "data": data, **_given_model(recipe.task, kind, model)}
     with computing_on(device):
-        return kind.train(
-            recipe, Path(out), title=title, resume=bool(resume), data=data, display=display, **more
-        )
+        return kind.train(recipe, Path(out), resume=bool(resume), display=display, **options)
 
 
 def _chosen(
