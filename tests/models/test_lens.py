@@ -32,7 +32,7 @@ def test_the_last_row_is_the_output_bit_for_bit(placement: str) -> None:
     assert len(rows) == 4
     assert torch.equal(rows[-1], features)
     # A model of the first two layers says what the lens shows after the second.
-    model.decoder.layers = model.decoder.layers[:2]
+    model.decoder.layers, model.decoder.alignment_layer = model.decoder.layers[:2], 0
     with torch.inference_mode():
         shorter = model(source, mask, TARGET).features[0]
     assert torch.allclose(rows[2], shorter, atol=1e-6)
@@ -57,7 +57,7 @@ def test_guesses_are_the_most_probable_tokens() -> None:
     )  # fmt: skip
     assert [step[0].token for step in found.guesses[0]] == ["t1", "t0"]
     assert found.probabilities[0].tolist() == pytest.approx(
-        [logits[0].softmax(0)[1], logits[1].softmax(0)[2]]
+        [float(logits[0].softmax(0)[1]), float(logits[1].softmax(0)[2])]
     )
     assert "input  t1 67%" in str(found).splitlines()[1]
     assert found.to_dict()["layers"][0]["said"][0] == pytest.approx(0.665241)

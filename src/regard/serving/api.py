@@ -78,7 +78,7 @@ async def models(request: Request) -> JSONResponse:
         {
             "models": [
                 {**worker.description, "state": server.memory.state(worker.model.name)}
-                for worker in server.workers
+                for worker in server.viewers
             ],
             "max_characters": server.settings.max_characters,
         }

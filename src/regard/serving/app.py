@@ -20,6 +20,7 @@ from regard.serving.limits import Keys, ServerSettings
 from regard.serving.middleware import INTERNAL_ERROR, RequestMiddleware
 from regard.serving.models import AnyServedModel
 from regard.serving.state import Server, server_of
+from regard.serving.task_models import TaskModel
 
 router = APIRouter(include_in_schema=False)
 
@@ -103,7 +104,7 @@ ROUTERS = (libretranslate.router, api.router, views.router, router)
 
 
 def create_app(
-    models: Sequence[AnyServedModel],
+    models: Sequence[AnyServedModel | TaskModel],
     settings: ServerSettings | None = None,
     *,
     keys: Keys | None = None,
@@ -149,8 +150,8 @@ async def _run_workers(app: FastAPI) -> AsyncIterator[None]:
     for worker in server.workers:
         worker.start()
     yield
-    for worker in server.workers:
-        await worker.stop()
+    for viewer in server.viewers:
+        await viewer.stop()
     await server.memory.stop()
 
 

@@ -24,8 +24,8 @@ from regard.tasks.lens import Lens
 MODEL = Field(None, description="name of a model, as /models lists them")
 KEY = Field("", description="where the server requires one")
 TOKENS = Field(None, description="token ids of the translation; none: the model's own")
-Change = Annotated[str, Field(max_length=2_000)]
-Changes = Annotated[list[Change], Field(max_length=100)]
+WrittenChange = Annotated[str, Field(max_length=2_000)]
+WrittenChanges = Annotated[list[WrittenChange], Field(max_length=100)]
 
 
 class HeadRequest(BaseModel):
@@ -54,14 +54,14 @@ class ChangeRequest(BaseModel):
 
     q: str = Field(description="a sentence, a text, a node")
     model: str | None = MODEL
-    off: Changes = Field([], description="heads off, as 1.3 or encoder.0")
-    mean: Changes = Field([], description="heads replaced by their mean")
-    skip: Changes = Field([], description="layers off, as encoder.0")
-    force: Changes = Field([], description="weights of a step, as 2=#1 or 2=#0:0.7,#1:0.3")
-    move: Changes = Field([], description="weight moved at a step, as 2=#1:#0")
-    hide: Changes = Field([], description="words hidden, as dogs or #1@cross.0")
-    swap: Changes = Field([], description="words whose values are exchanged, as cats=dogs")
-    patch: Changes = Field([], description="states taken from another text, as dogs=horses")
+    off: WrittenChanges = Field([], description="heads off, as 1.3 or encoder.0")
+    mean: WrittenChanges = Field([], description="heads replaced by their mean")
+    skip: WrittenChanges = Field([], description="layers off, as encoder.0")
+    force: WrittenChanges = Field([], description="weights of a step, as 2=#1 or 2=#0:0.7,#1:0.3")
+    move: WrittenChanges = Field([], description="weight moved at a step, as 2=#1:#0")
+    hide: WrittenChanges = Field([], description="words hidden, as dogs or #1@cross.0")
+    swap: WrittenChanges = Field([], description="words whose values are exchanged, as cats=dogs")
+    patch: WrittenChanges = Field([], description="states taken from another text, as dogs=horses")
     other: str | None = Field(None, description="the text that states are taken from")
     api_key: str = KEY
 

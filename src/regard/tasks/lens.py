@@ -11,12 +11,12 @@ import torch
 
 from regard.base.shapes import Float, Tensor
 from regard.pictures.heat_map import write_map
-from regard.tasks import View
+from regard.tasks.looking import View
 
 GUESSES = 5  # of each layer at each step
 
 
-class Guess(NamedTuple):
+class LayerGuess(NamedTuple):
     """A token that a layer would have written, and how probable it finds it."""
 
     token: str
@@ -32,7 +32,7 @@ class Lens:
     """The last token that was read at each step."""
     said: tuple[str, ...]
     """What the model said, or the text has, at each step."""
-    guesses: tuple[tuple[tuple[Guess, ...], ...], ...]
+    guesses: tuple[tuple[tuple[LayerGuess, ...], ...], ...]
     """By layer and step, the most probable first."""
     probabilities: Float[np.ndarray, "layers steps"]
     """How probable each layer finds what was said."""
@@ -93,7 +93,7 @@ def lens_of(
             values, width = best.values.tolist(), best.values.shape[1]
             guesses.append(
                 tuple(
-                    tuple(map(Guess, names[step * width : (step + 1) * width], values[step]))
+                    tuple(map(LayerGuess, names[step * width : (step + 1) * width], values[step]))
                     for step in range(len(values))
                 )
             )
