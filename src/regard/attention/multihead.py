@@ -5,6 +5,7 @@ The kernel is chosen by the shape at hand; weights are made only on request.
 
 from collections.abc import Callable
 from functools import partial
+
 import torch
 from torch import nn
 
@@ -159,9 +160,7 @@ class MultiHeadAttention(nn.Module):
         if self.query_norm is not None:
             query = self.query_norm(query)
         if with_weights or self.score is not None or probe is not None:
-            found = self._plain(
-                query, memory.keys, memory.values, penalties=penalties, probe=probe
-            )
+            found = self._plain(query, memory.keys, memory.values, penalties=penalties, probe=probe)
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
             found = self._short(query, memory.keys, memory.values, penalties=penalties)
         else:

@@ -60,8 +60,9 @@ class KeysValues(NamedTuple):
         The room doubles when it is used up, so that each position is copied about once.
         """
         if torch.is_grad_enabled():
-            pairs = ((self.keys, keys), (self.values, values))
-            return KeysValues(*(torch.cat(pair, dim=2) for pair in pairs))
+            return KeysValues(
+                torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
+            )
         known, more = self.keys.shape[2], keys.shape[2]
         store, first = self.store, self.first
         if store is None or not store.takes(more, after=first + known):
@@ -159,7 +160,8 @@ class Paths(NamedTuple):
         positions = self.positions
         if owners.sentences is not None:
             positions = positions.index_select(0, owners.sentences)
-        return Paths(taken.view(len(positions), owners.width, -1), positions, self.room)
+        shape = (len(positions), owners.width, taken.shape[1])
+        return Paths(taken.view(shape), positions, self.room)
 
     def on(self, *, read: int, window: int | None) -> Paths:
         """Return the paths one token further: a node of its own for each row.

@@ -86,9 +86,7 @@ class CausalTransformer(nn.Module):
             and not torch.is_grad_enabled()
             and all(layer.attention.shares_past for layer in self._layers()),
         )
-        visibility = past.visibility(
-            features, window=self.window, distance_bias=self.distance_bias
-        )
+        visibility = past.visibility(features, window=self.window, distance_bias=self.distance_bias)
         after: list[LayerPast] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self._layers()):

@@ -259,9 +259,7 @@ class TransformerDecoder(nn.Module):
             and not torch.is_grad_enabled()
             and all(layer.shares_past for layer in self._layers()),
         )
-        visibility = past.visibility(
-            features, window=self.window, distance_bias=self.distance_bias
-        )
+        visibility = past.visibility(features, window=self.window, distance_bias=self.distance_bias)
         outputs = []
         for number, layer in enumerate(self._layers()):
             output = parts.recompute_layer(layer, wanted=self.recompute)(

@@ -30,9 +30,7 @@ class StackPast(NamedTuple):
         if not known:
             return self._replace(layers=tuple(_rows_of(layer, rows) for layer in self.layers))
         paths, keys = self.paths, known[0].keys
-        owners = owners_of(
-            rows, width=1 if paths is None else paths.width, sentences=keys.shape[0]
-        )
+        owners = owners_of(rows, width=1 if paths is None else paths.width, sentences=keys.shape[0])
         if owners.width > 1 and paths is None:
             paths = Paths.alone(
                 rows=keys.shape[0], first=self.read - keys.shape[2], read=self.read, of=keys
@@ -61,9 +59,7 @@ class StackPast(NamedTuple):
         """Return what the next positions see."""
         if self.paths is not None:
             return Visibility.along(features, self.paths, distance_bias=distance_bias)
-        return Visibility.back(
-            features, read=self.read, window=window, distance_bias=distance_bias
-        )
+        return Visibility.back(features, read=self.read, window=window, distance_bias=distance_bias)
 
     def after(self, layers: tuple[LayerPast, ...], *, count: int) -> StackPast:
         """Return the past when `count` more tokens have been read."""
@@ -75,7 +71,7 @@ class StackPast(NamedTuple):
         return known if len(known) == len(self.layers) else ()
 
 
-def _rows_of(past: LayerPast, rows: Tensor) -> LayerPast:
+def _rows_of(past: KeysValues | LinearState | Tensor, rows: Tensor) -> LayerPast:
     if isinstance(past, torch.Tensor):
         return past.index_select(0, rows)
     if isinstance(past, KeysValues):
