@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.attention import past
-from regard.attention.past import KeysValues, Paths, without_dead_nodes
+from regard.attention.past import KeysValues, TreePaths, without_dead_nodes
 from regard.models.language_model import LanguageModel, LanguageModelPlan
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -132,7 +132,7 @@ def test_nodes_are_removed_without_a_change_to_the_living() -> None:
     taken = torch.tensor([[[1, 0, 1, 0, 0, 1]], [[1, 1, 1, 0, 1, 0]]]).bool()
     positions = torch.tensor([[0, 1, 1, 2, 2, 2], [0, 1, 2, 2, 3, 3]])
     keys = torch.arange(12.0).view(2, 1, 6, 1).expand(-1, 3, -1, 2) + torch.zeros(3, 1, 2)
-    (layer,), paths = without_dead_nodes([KeysValues(keys, -keys)], Paths(taken, positions, 6))
+    (layer,), paths = without_dead_nodes([KeysValues(keys, -keys)], TreePaths(taken, positions, 6))
     assert layer.keys[:, 2, :, 1].tolist() == [[0, 2, 5, 1], [6, 7, 8, 10]]
     assert torch.equal(layer.values, -layer.keys)
     assert paths.taken[:, 0].int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]

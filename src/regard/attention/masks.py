@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 
-from regard.attention.past import Paths
+from regard.attention.past import TreePaths
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
 
@@ -67,7 +67,7 @@ class Visibility:
     """The greatest distance that is seen; None for no limit."""
     distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None = None
     """Positions that add a bias to scores, given the distances (`positions.DistanceBias`)."""
-    paths: Paths | None = None
+    paths: TreePaths | None = None
     """If each row reads one token, beside the other rows of its sentence: what each has read."""
 
     @classmethod
@@ -95,7 +95,7 @@ class Visibility:
     def along(
         cls,
         features: Float[Tensor, "batch 1 model_dim"],
-        paths: Paths,
+        paths: TreePaths,
         *,
         distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None,
     ) -> Visibility:
@@ -130,7 +130,7 @@ class Visibility:
             parts.append(self.distance_bias(self.distances, dtype=self.dtype))
         return sum(parts[1:], parts[0]) if parts else None
 
-    def _path_penalties(self, paths: Paths) -> Float[Tensor, "sentences heads width nodes"]:
+    def _path_penalties(self, paths: TreePaths) -> Float[Tensor, "sentences heads width nodes"]:
         hidden = penalties_of(paths.taken, dtype=self.dtype)[:, None]
         if self.distance_bias is None:
             return hidden

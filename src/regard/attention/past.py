@@ -1,9 +1,9 @@
 """What attention has read so far: keys and values, kept once for all rows that share them.
 
 The live prefixes of a sentence form a tree: they begin alike and part later. A step of a search
-adds a node to the tree for each of its rows; `Paths` tells which nodes each row has come by. So a
-search that goes on with other prefixes changes the paths, and copies no keys and values. Nodes
-that no row has come by any more are removed when there are many of them.
+adds a node to the tree for each of its rows; `TreePaths` tells which nodes each row has come by.
+So a search that goes on with other prefixes changes the paths, and copies no keys and values.
+Nodes that no row has come by any more are removed when there are many of them.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def owners_of(rows: Int[Tensor, "chosen"], *, width: int, sentences: int) -> Own
     return Owners(kept, int(counts[0]))
 
 
-class Paths(NamedTuple):
+class TreePaths(NamedTuple):
     """By which nodes of the tree of its sentence each row has come."""
 
     taken: Bool[Tensor, "sentences width nodes"]
@@ -143,7 +143,7 @@ class Paths(NamedTuple):
     """The number of nodes from which on it is worth to look for dead ones."""
 
     @classmethod
-    def alone(cls, *, rows: int, first: int, read: int, of: Tensor) -> Paths:
+    def alone(cls, *, rows: int, first: int, read: int, of: Tensor) -> TreePaths:
         """Return the paths of rows that share nothing, at positions from `first` up to `read`."""
         taken = torch.ones(rows, 1, read - first, dtype=torch.bool, device=of.device)
         positions = torch.arange(first, read, device=of.device).expand(rows, -1)
@@ -154,16 +154,16 @@ class Paths(NamedTuple):
         """The rows of each sentence."""
         return self.taken.shape[1]
 
-    def of(self, rows: Int[Tensor, "chosen"], owners: Owners) -> Paths:
+    def of(self, rows: Int[Tensor, "chosen"], owners: Owners) -> TreePaths:
         """Return the paths of these rows, which belong to these owners."""
         taken = self.taken.flatten(0, 1).index_select(0, rows)
         positions = self.positions
         if owners.sentences is not None:
             positions = positions.index_select(0, owners.sentences)
         shape = (len(positions), owners.width, taken.shape[1])
-        return Paths(taken.view(shape), positions, self.room)
+        return TreePaths(taken.view(shape), positions, self.room)
 
-    def on(self, *, read: int, window: int | None) -> Paths:
+    def on(self, *, read: int, window: int | None) -> TreePaths:
         """Return the paths one token further: a node of its own for each row.
 
         Nodes that are further away than `window` are left.
@@ -174,14 +174,14 @@ class Paths(NamedTuple):
             taken = taken & (self.positions >= read - window)[:, None]
         own = torch.eye(width, dtype=torch.bool, device=taken.device).expand(sentences, -1, -1)
         added = self.positions.new_full((sentences, width), read)
-        return Paths(
+        return TreePaths(
             torch.cat([taken, own], dim=2), torch.cat([self.positions, added], dim=1), self.room
         )
 
 
 def without_dead_nodes(
-    past: Sequence[KeysValues], paths: Paths
-) -> tuple[tuple[KeysValues, ...], Paths]:
+    past: Sequence[KeysValues], paths: TreePaths
+) -> tuple[tuple[KeysValues, ...], TreePaths]:
     """Return what at least one row has come by, as soon as there may be much else.
 
     Half as many nodes as were alive may be added before the next look, so a step costs little.
@@ -197,7 +197,7 @@ def without_dead_nodes(
     taken = paths.taken.gather(2, order[:, None].expand(-1, paths.width, -1))
     places = F.pad(order, (0, room + paths.width - most))[:, None]  # and room for those to come
     moved = tuple(_with_store(layer.at(places), filled=most) for layer in past)
-    return moved, Paths(taken, paths.positions.gather(1, order), room)
+    return moved, TreePaths(taken, paths.positions.gather(1, order), room)
 
 
 def _with_store(whole: KeysValues, *, filled: int) -> KeysValues:
@@ -207,7 +207,7 @@ def _with_store(whole: KeysValues, *, filled: int) -> KeysValues:
 
 
 def in_rows(
-    past: Sequence[KeysValues], paths: Paths, *, read: int, window: int | None
+    past: Sequence[KeysValues], paths: TreePaths, *, read: int, window: int | None
 ) -> tuple[KeysValues, ...]:
     """Return the keys and values of each row by itself, in the order of the text."""
     taken = paths.taken

@@ -8,7 +8,7 @@ import torch
 
 from regard.attention.efficient import LinearState
 from regard.attention.masks import Visibility
-from regard.attention.past import KeysValues, Paths, in_rows, owners_of, without_dead_nodes
+from regard.attention.past import KeysValues, TreePaths, in_rows, owners_of, without_dead_nodes
 from regard.attention.positions import DistanceBias
 from regard.base.shapes import Float, Int, Tensor
 
@@ -20,7 +20,7 @@ class StackPast(NamedTuple):
     """The past of every layer; there are none before the first token."""
 
     layers: tuple[LayerPast, ...] = ()
-    paths: Paths | None = None
+    paths: TreePaths | None = None
     """How rows share keys and values; None if each has its own."""
     read: int = 0
 
@@ -32,7 +32,7 @@ class StackPast(NamedTuple):
         paths, keys = self.paths, known[0].keys
         owners = owners_of(rows, width=1 if paths is None else paths.width, sentences=keys.shape[0])
         if owners.width > 1 and paths is None:
-            paths = Paths.alone(
+            paths = TreePaths.alone(
                 rows=keys.shape[0], first=self.read - keys.shape[2], read=self.read, of=keys
             )
         if owners.sentences is not None:
