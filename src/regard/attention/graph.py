@@ -129,8 +129,8 @@ class EdgeScore(nn.Module):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return one number for each head and each edge from j (key) to i (query)."""
@@ -154,8 +154,8 @@ class AdditiveEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return LeakyReLU(a_1^T W h_i + a_2^T W h_j + b)."""
@@ -189,8 +189,8 @@ class DynamicEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return a^T LeakyReLU(W_1 h_i + W_2 h_j)."""
@@ -209,8 +209,8 @@ class ScaledDotEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return q_i^T k_j / sqrt(d)."""
