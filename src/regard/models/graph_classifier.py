@@ -105,7 +105,7 @@ class GraphClassifier(nn.Module):
         features, attention = _apply(first, graph, with_weights, inside)
         hidden = None
         for number, layer in enumerate(others, 1):
-            hidden = F.elu(features)
+            features = hidden = F.elu(features)
             inside = None if inside is None else inside.at(layer=number)
             features, weights = _apply(layer, replace(graph, features=hidden), with_weights, inside)
             attention += weights
