@@ -61,10 +61,8 @@ def by_targets(edges: edge_kernels.Edges) -> Iterator[tuple[slice, edge_kernels.
         part = slice(begin, int(edges.starts[last]))
         starts = edges.starts[first : last + 1] - begin
         ends = edges.target[part] - first
-        yield (
-            slice(first, last),
-            edge_kernels.Edges(edges.source[part], ends, starts, edges.sources),
-        )
+        block = edge_kernels.Edges(edges.source[part], ends, starts, edges.sources)
+        yield slice(first, last), block
         first = last
 
 

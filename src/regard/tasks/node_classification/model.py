@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from regard.attention.graph import GraphInput
 from regard.base.errors import RegardError, RunError
 from regard.base.files import whole_file
+from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.corpora.graph_files import read_npz
 from regard.models.build import build_for
@@ -82,8 +83,10 @@ class LoadedGraphClassifier:
     def _output(self, *, with_weights: bool) -> NodeOutput:
         self.model.eval()
         with torch.no_grad():
-            output: NodeOutput = self.model(self.tensors, with_weights=with_weights)
-        return output
+            output: NodeOutput = self.model(
+                beside(self.model, self.tensors), with_weights=with_weights
+            )
+        return moved(output, HOST)
 
     @property
     def predictions(self) -> Int[np.ndarray, "nodes"]:
@@ -205,7 +208,7 @@ def load(
     load_weights(model, weights)
     model.eval()
     return LoadedGraphClassifier(
-        model=model,
+        model=placed(model),
         graph=graph,
         tensors=tensors or graph_input(graph, recipe.data),
         recipe=recipe,
