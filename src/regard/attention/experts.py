@@ -15,6 +15,10 @@ from torch import nn
 
 from regard.attention.probe import Probe, Site
 from regard.base.shapes import Bool, Float, Tensor
+from regard.compute.device import uses_hand_kernels
+
+
+ROWS = 32  # An expert computes a multiple of so many rows, if it has as many tokens.
 
 
 class Routed(NamedTuple):
@@ -161,9 +165,24 @@ class MixtureOfExperts(nn.Module):
             expert, token = expert[chosen], token[chosen]
             counts = [min(count, most) for count in counts]
         inputs = torch.split(tokens.index_select(0, token), counts)
-        outputs = [each(part) for each, part in zip(self.experts, inputs, strict=True)]
+        outputs = [
+            _in_whole_steps(each, part) for each, part in zip(self.experts, inputs, strict=True)
+        ]
         weighted = torch.cat(outputs) * weights[token, expert][:, None]
         return torch.zeros_like(tokens).index_add(0, token, weighted.to(tokens.dtype))
+
+
+def _in_whole_steps(expert: nn.Module, tokens: Tensor) -> Tensor:
+    """Return what an expert makes of its tokens; on a CPU of some rows more.
+
+    oneDNN prepares a kernel for every number of rows. Of a few numbers it keeps them all.
+    """
+    count = len(tokens)
+    if count < ROWS or not uses_hand_kernels(tokens):
+        found: Tensor = expert(tokens)
+        return found
+    whole: Tensor = expert(F.pad(tokens, (0, 0, 0, -count % ROWS)))
+    return whole[:count]
 
 
 class GateCosts:
