@@ -13,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention.probe import Probe, Site
+from regard.attention.probe import Probe
 from regard.base.shapes import Bool, Float, Tensor
 from regard.compute.device import uses_hand_kernels
-
 
 ROWS = 32  # An expert computes a multiple of so many rows, if it has as many tokens.
 
@@ -183,29 +182,3 @@ def _in_whole_steps(expert: nn.Module, tokens: Tensor) -> Tensor:
         return found
     whole: Tensor = expert(F.pad(tokens, (0, 0, 0, -count % ROWS)))
     return whole[:count]
-
-
-class GateCosts:
-    """Adds up what the gates of a model cost in one pass, for the loss.
-
-    Give `probing` to the call of the model: attention keeps its fast kernels, and a model without
-    experts gets nothing.
-    """
-
-    def __init__(self, model: nn.Module):
-        self._found = any(isinstance(part, MixtureOfExperts) for part in model.modules())
-        self._total: Float[Tensor, ""] | None = None
-
-    @property
-    def probing(self) -> dict[str, Probe]:
-        """The argument with which a model is called."""
-        return {"probe": Probe(self._collect, attention=False)} if self._found else {}
-
-    def added_to(self, objective: Float[Tensor, ""], *, share: float = 1.0) -> Float[Tensor, ""]:
-        """Return a loss that is summed over tokens, with a share of these costs."""
-        return objective if self._total is None else objective + share * self._total
-
-    def _collect(self, site: Site, name: str, value: Tensor) -> Tensor:
-        if name == "gate cost":
-            self._total = value if self._total is None else self._total + value
-        return value

@@ -12,7 +12,8 @@ from torch import nn
 
 from regard.attention import efficient
 from regard.attention.masks import Visibility
-from regard.attention.positions import PairPositions, RotatedPositions
+from regard.attention.patterns import Pattern
+from regard.attention.places import PairPositions, RotatedPositions
 from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
@@ -54,7 +55,8 @@ class MultiHeadAttention(nn.Module):
     `linear` replaces the softmax by a kernel of linear cost. Another `score` than the scaled dot
     product is shared by the heads and computed step by step: the fast kernels know only that one.
     With fewer `key_value_heads`, neighbouring heads share keys and values (Ainslie et al. 2023),
-    which are stored once. `head_norms` act on each head's queries and keys.
+    which are stored once. `head_norms` act on each head's queries and keys. A `pattern` leaves
+    pairs out.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class MultiHeadAttention(nn.Module):
         positions: PairPositions | RotatedPositions | None = None,
         linear: bool = False,
         score: AttentionScore | None = None,
+        pattern: Pattern | None = None,
         head_dim: int | None = None,
         key_value_heads: int | None = None,
         head_norms: tuple[nn.Module, nn.Module] | None = None,
@@ -81,18 +84,24 @@ class MultiHeadAttention(nn.Module):
             )
         if score is not None and (linear or isinstance(positions, PairPositions)):
             raise ValueError("linear attention and relative positions take no score but their own")
+        if pattern is not None:
+            _require_pattern_fits(pattern, linear=linear, positions=positions, score=score)
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
         width = head_dim or model_dim // heads
         self.query_dim = heads * width
-        sizes = [self.query_dim, self.groups * width, self.groups * width]
-        # queries, keys, values
+        keyless = pattern is not None and pattern.keys_are_queries
+        self.parts = (
+            (self.heads, self.groups) if keyless else (self.heads, self.groups, self.groups)
+        )
+        sizes = [part * width for part in self.parts]  # queries, keys, values
         self.projection = Linear(model_dim, sum(sizes), bias=biases != "none")
         self.output = Linear(self.query_dim, model_dim, bias=biases == "all")
         self.dropout = Dropout(dropout)
         self.positions = positions
         self.score = score
+        self.pattern = pattern
         self.query_norm = None if head_norms is None else head_norms[0]
         self.key_norm = None if head_norms is None else head_norms[1]
         for weights in (*torch.split(self.projection.weight, sizes), self.output.weight):
@@ -116,26 +125,40 @@ class MultiHeadAttention(nn.Module):
         `start` is the position of the first input.
         """
         explicit = with_weights or probe is not None
-        heads = (self.heads, self.groups, self.groups)
-        query, keys, values = split_heads(self.projection(inputs), heads=heads)
-        if self.query_norm is not None and self.key_norm is not None:
-            query, keys = self.query_norm(query), self.key_norm(keys)
-        if isinstance(self.positions, RotatedPositions):
-            query, keys = (self.positions(part, start=start) for part in (query, keys))
+        query, keys, values = self._heads_of(inputs, start=start)
         if self.linear and visibility.causal and not explicit:
             state = past if isinstance(past, efficient.LinearState) else None
             keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
+        stored = KeysValues(keys, values)
+        if visibility.segments is not None and torch.is_grad_enabled():
+            # No gradient flows into an earlier segment, but the matrices have that of its keys.
+            stored = KeysValues(*self._heads_of(inputs.detach(), start=start)[1:])
         if isinstance(past, KeysValues):
-            keys = torch.cat([past.keys, keys], dim=2)
-            values = torch.cat([past.values, values], dim=2)
+            stored, keys, values = (
+                KeysValues(*(torch.cat(pair, dim=2) for pair in zip(past, stored, strict=True))),
+                torch.cat([past.keys, keys], dim=2),
+                torch.cat([past.values, values], dim=2),
+            )
         if probe is not None:
             attended = self._seen(query, keys, values, visibility, probe)
         else:
             attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
         joined = self._joined(attended, with_weights=with_weights)
-        return joined, _remembered(keys, values, visibility.window)
+        return joined, _remembered(stored, visibility.kept)
+
+    def _heads_of(self, inputs: Tensor, *, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values of inputs, the first of which is at position `start`."""
+        found = split_heads(self.projection(inputs), heads=self.parts)
+        query, values = found[0], found[-1]
+        keyless = len(found) == 2
+        keys = query if keyless else found[1]
+        if self.query_norm is not None and self.key_norm is not None:
+            query, keys = self.query_norm(query), self.key_norm(keys)
+        if isinstance(self.positions, RotatedPositions):
+            query, keys = (self.positions(part, start=start) for part in (query, keys))
+        return query, nn.functional.normalize(query, dim=-1) if keyless else keys, values
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values that `cross` attends to, however many queries follow."""
@@ -183,6 +206,11 @@ class MultiHeadAttention(nn.Module):
             return kernel(query, keys, values, visibility=visibility)
         relative = self.positions if isinstance(self.positions, PairPositions) else None
         simple = relative is None and self.score is None and not with_weights
+        if self.pattern is not None:
+            if simple and visibility.target == visibility.source:
+                every = self._for_every_head(keys, values)
+                return self.pattern.attend(query, *every, visibility, self._drop)
+            simple = False
         if simple and _is_local(visibility) and visibility.window is not None:
             keys, values = self._for_every_head(keys, values)
             return efficient.local_attention(
@@ -204,7 +232,7 @@ class MultiHeadAttention(nn.Module):
             query,
             keys,
             values,
-            penalties=visibility.penalties,
+            penalties=self._penalties(keys, visibility),
             distances=None if relative is None else visibility.distances,
         )
         return Attended(found.context, found.weights if with_weights else None)
@@ -225,7 +253,7 @@ class MultiHeadAttention(nn.Module):
             query,
             keys,
             values,
-            penalties=visibility.penalties,
+            penalties=self._penalties(keys, visibility),
             distances=visibility.distances if relative else None,
             probe=probe,
         )
@@ -242,6 +270,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Attend step by step, which knows every option and gives the weights."""
         heads, target = query.shape[1:3]
+        if distances is not None and isinstance(self.positions, PairPositions):
+            query = self.positions.shifted(query)
         if probe is not None:
             keys, values = self._for_every_head(keys, values)
         grouped = self.groups != heads and probe is None
@@ -264,6 +294,14 @@ class MultiHeadAttention(nn.Module):
             return Attended(context, weights)
         shape = (len(query), heads, target, -1)
         return Attended(context.view(shape), weights.view(shape))
+
+    def _penalties(self, keys: Tensor, visibility: Visibility) -> Tensor | None:
+        """Return what is added to scores, by order and distance and by the pattern."""
+        if self.pattern is None:
+            return visibility.penalties
+        of_pattern = self.pattern.penalties(*self._for_every_head(keys), visibility)
+        known = visibility.penalties
+        return of_pattern if known is None else of_pattern + known
 
     def _short(
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
@@ -341,8 +379,23 @@ def _is_local(visibility: Visibility) -> bool:
     )
 
 
-def _remembered(keys: Tensor, values: Tensor, window: int | None) -> KeysValues:
+def _remembered(stored: KeysValues, kept: int | None) -> KeysValues:
     """Return what later positions may still see."""
-    if window is None:
-        return KeysValues(keys, values)
-    return KeysValues(keys[:, :, -window:], values[:, :, -window:])
+    if kept is None:
+        return stored
+    first = max(0, stored.keys.shape[2] - kept)
+    return KeysValues(stored.keys[:, :, first:], stored.values[:, :, first:])
+
+
+def _require_pattern_fits(
+    pattern: Pattern,
+    *,
+    linear: bool,
+    positions: PairPositions | RotatedPositions | None,
+    score: AttentionScore | None,
+) -> None:
+    """Refuse what a pattern does not go together with."""
+    if linear or score is not None:
+        raise ValueError("a pattern of pairs goes with softmax and the scaled dot product alone")
+    if pattern.needs_plain_scores and isinstance(positions, PairPositions):
+        raise ValueError("relative positions do not go with a pattern of pairs")

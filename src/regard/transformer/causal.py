@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from regard.attention.efficient import LinearState
-from regard.attention.masks import Visibility
+from regard.attention.masks import Segments, Visibility
 from regard.attention.multihead import KeysValues, Past
-from regard.attention.positions import DistanceBias
+from regard.attention.places import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
@@ -28,7 +28,11 @@ class CausalState(NamedTuple):
 
 
 class CausalTransformer(nn.Module):
-    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019)."""
+    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019).
+
+    With `segments` it reads one after the other and remembers what came before (Dai et al. 2019):
+    memory does not grow with the text, and no gradient flows from a segment into an earlier one.
+    """
 
     def __init__(
         self,
@@ -38,8 +42,10 @@ class CausalTransformer(nn.Module):
         norm: nn.Module | None,
         window: int | None = None,
         distance_bias: DistanceBias | None = None,
+        segments: Segments | None = None,
     ):
         super().__init__()
+        self.segments = segments
         self.embedded = embedded
         self.layers = nn.ModuleList(layers)
         self.norm = norm
@@ -63,8 +69,13 @@ class CausalTransformer(nn.Module):
         The attention, if it is asked for, is the mean over the heads of the last layer.
         """
         wanted = {len(self.layers) - 1} if with_weights else set()
-        features, after, weights = self._read(tokens, state, wanted=wanted, probe=probe)
-        return Output(features, weights[-1].mean(dim=1) if weights else None), after
+        whole = with_weights or (probe is not None and not self.training)
+        found = []
+        for piece in [tokens] if whole else self._pieces(tokens, read=state.read):
+            features, state, weights = self._read(piece, state, wanted=wanted, probe=probe)
+            found.append(features)
+        features = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+        return Output(features, weights[-1].mean(dim=1) if weights else None), state
 
     def look(
         self, tokens: Int[Tensor, "batch target"]
@@ -78,6 +89,15 @@ class CausalTransformer(nn.Module):
         """Return the state of these rows of the batch, in this order."""
         return state._replace(past=tuple(_rows_of(part, rows) for part in state.past))
 
+    def _pieces(self, tokens: Tensor, *, read: int) -> list[Tensor]:
+        """Return the tokens, cut where a segment ends."""
+        if self.segments is None:
+            return [tokens]
+        length = self.segments.length
+        first = min(length - read % length, tokens.shape[1])
+        later = range(first, tokens.shape[1], length)
+        return [tokens[:, :first], *(tokens[:, begin : begin + length] for begin in later)]
+
     def _read(
         self,
         tokens: Tensor,
@@ -89,7 +109,11 @@ class CausalTransformer(nn.Module):
         probe = None if probe is None else probe.at(part="decoder")
         features = self.embedded(tokens, start=state.read, probe=probe)
         visibility = Visibility.back(
-            features, read=state.read, window=self.window, distance_bias=self.distance_bias
+            features,
+            read=state.read,
+            window=self.window,
+            distance_bias=self.distance_bias,
+            segments=self.segments,
         )
         past: list[Past] = []
         found: list[Tensor] = []
