@@ -30,10 +30,10 @@ from regard.attention.experts import ExpertGate, MixtureOfExperts
 from regard.attention.probe import Probe, Recorder
 from regard.settings.models import CausalTransformerSettings
 from regard.studies.small_models import (
-    Budget,
     Characters,
-    Estimate,
+    MeanOverSeeds,
     SmallTraining,
+    TrainingBudget,
     train_small,
 )
 from regard.transformer.layers import FeedForward
@@ -62,10 +62,12 @@ def main() -> None:
     text = shakespeare()
     found: dict[str, list[SmallTraining]] = {}
     for seed in given.seeds:
-        fixed = Budget(updates=given.updates, batch_size=BATCH, seed=seed)
+        fixed = TrainingBudget(updates=given.updates, batch_size=BATCH, seed=seed)
         for name, more in KINDS.items():
             note(found, name, train_small(settings(**more), text, fixed))
-        same_time = Budget(seconds=found["experts"][-1].last.seconds, batch_size=BATCH, seed=seed)
+        same_time = TrainingBudget(
+            seconds=found["experts"][-1].last.seconds, batch_size=BATCH, seed=seed
+        )
         note(found, "dense_same_time", train_small(settings(), text, same_time))
         wide = settings(feed_forward=4 * WIDTH * EXPERTS)
         note(found, "dense_same_parameters", train_small(wide, text, same_time))
@@ -130,7 +132,7 @@ def report(
     figures: dict[str, float] = {}
     details: dict[str, Any] = {"updates": given.updates, "batch": [BATCH, CONTEXT]}
     for name, trained in found.items():
-        loss = Estimate.of([one.last.loss for one in trained])
+        loss = MeanOverSeeds.of([one.last.loss for one in trained])
         details[name] = {
             "loss": loss.to_dict(),
             "losses": [round(one.last.loss, 4) for one in trained],
@@ -149,7 +151,7 @@ def report(
             )
     for other in ("dense", "dense_same_time", "dense_same_parameters", "experts_free"):
         pairs = zip(found["experts"], found[other], strict=True)
-        gain = Estimate.of([b.last.loss - a.last.loss for a, b in pairs])
+        gain = MeanOverSeeds.of([b.last.loss - a.last.loss for a, b in pairs])
         details[f"gain_over_{other}"] = gain.to_dict()
         figures[f"gain_over_{other}"] = round(gain.mean, 4)
     for width, tokens in ((128, 2048), (256, 2048), (512, 4096)):
@@ -163,7 +165,7 @@ def report(
         for a, b in zip(found["experts"], found["dense"], strict=True)
     ]
     figures["update_time_ratio"] = round(statistics.mean(ratios), 3)
-    details["update_time_ratio"] = Estimate.of(ratios).to_dict()
+    details["update_time_ratio"] = MeanOverSeeds.of(ratios).to_dict()
     figures["bar_layer_time_ratio"] = BAR
     seeds = " ".join(map(str, given.seeds))
     command = f"python bench/experts.py --updates {given.updates} --seeds {seeds}"

@@ -20,7 +20,7 @@ import torch
 
 from regard.models.inspection import parameter_count
 from regard.settings.language_models import RecurrentLanguageModelSettings
-from regard.studies.small_models import Budget, Estimate, SmallTraining, train_small
+from regard.studies.small_models import MeanOverSeeds, SmallTraining, TrainingBudget, train_small
 from result import write_result
 from small_texts import shakespeare
 
@@ -45,7 +45,7 @@ def main() -> None:
     text = shakespeare()
     found: dict[str, list[SmallTraining]] = {name: [] for name in KINDS}
     for seed in given.seeds:
-        budget = Budget(seconds=given.seconds, batch_size=BATCH, seed=seed, warmup=20)
+        budget = TrainingBudget(seconds=given.seconds, batch_size=BATCH, seed=seed, warmup=20)
         for name, more in KINDS.items():
             found[name].append(train_small(settings(**more), text, budget))
             print(name, seed, found[name][-1].last, flush=True)
@@ -55,8 +55,8 @@ def main() -> None:
         stack: Any = trained[0].model.backbone
         cells = parameter_count(stack.stack)
         speed = [one.last.tokens / one.last.seconds for one in trained]
-        loss = Estimate.of([one.last.loss for one in trained])
-        against = Estimate.of(
+        loss = MeanOverSeeds.of([one.last.loss for one in trained])
+        against = MeanOverSeeds.of(
             [a.last.loss - b.last.loss for a, b in zip(trained, found["whole"], strict=True)]
         )
         figures[f"{name}_parameters_of_cells"] = cells
@@ -66,7 +66,7 @@ def main() -> None:
             "parameters": trained[0].parameters,
             "loss": loss.to_dict(),
             "loss_above_whole": against.to_dict(),
-            "tokens_a_second": Estimate.of(speed).to_dict(),
+            "tokens_a_second": MeanOverSeeds.of(speed).to_dict(),
             "updates": [one.last.updates for one in trained],
         }
     seeds = " ".join(map(str, given.seeds))

@@ -220,9 +220,9 @@ def test_what_does_not_fit_is_refused() -> None:
         SparsePattern("fixed", stride=4, summary=5)
     with pytest.raises(ValueError, match=r"hash_buckets \(3\) must be even and at least 2"):
         HashedPattern(4, buckets=3)
-    with pytest.raises(ValueError, match="softmax and the scaled dot product alone"):
+    with pytest.raises(ValueError, match="softmax and scaled dot products alone"):
         attention("strided", linear=True)
-    with pytest.raises(ValueError, match="softmax and the scaled dot product alone"):
+    with pytest.raises(ValueError, match="softmax and scaled dot products alone"):
         attention("span", score=SCORES["bilinear"](query_dim=DIM, key_dim=DIM))
     relative = RelativePositions.build(PositionOptions(model_dim=HEADS * DIM, heads=HEADS))
     with pytest.raises(ValueError, match="relative positions do not go with a pattern"):

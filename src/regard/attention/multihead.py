@@ -85,7 +85,9 @@ class MultiHeadAttention(nn.Module):
         if score is not None and (linear or isinstance(positions, PairPositions)):
             raise ValueError("linear attention and relative positions take no score but their own")
         if pattern is not None:
-            _require_pattern_fits(pattern, linear=linear, positions=positions, score=score)
+            pattern.require(
+                plain=not linear and score is None, by_pair=isinstance(positions, PairPositions)
+            )
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
@@ -208,8 +210,8 @@ class MultiHeadAttention(nn.Module):
         simple = relative is None and self.score is None and not with_weights
         if self.pattern is not None:
             if simple and visibility.target == visibility.source:
-                every = self._for_every_head(keys, values)
-                return self.pattern.attend(query, *every, visibility, self._drop)
+                keys, values = self._for_every_head(keys, values)
+                return self.pattern.attend(query, keys, values, visibility, self._drop)
             simple = False
         if simple and _is_local(visibility) and visibility.window is not None:
             keys, values = self._for_every_head(keys, values)
@@ -299,7 +301,8 @@ class MultiHeadAttention(nn.Module):
         """Return what is added to scores, by order and distance and by the pattern."""
         if self.pattern is None:
             return visibility.penalties
-        of_pattern = self.pattern.penalties(*self._for_every_head(keys), visibility)
+        (every,) = self._for_every_head(keys)
+        of_pattern = self.pattern.penalties(every, visibility)
         known = visibility.penalties
         return of_pattern if known is None else of_pattern + known
 
@@ -385,17 +388,3 @@ def _remembered(stored: KeysValues, kept: int | None) -> KeysValues:
         return stored
     first = max(0, stored.keys.shape[2] - kept)
     return KeysValues(stored.keys[:, :, first:], stored.values[:, :, first:])
-
-
-def _require_pattern_fits(
-    pattern: Pattern,
-    *,
-    linear: bool,
-    positions: PairPositions | RotatedPositions | None,
-    score: AttentionScore | None,
-) -> None:
-    """Refuse what a pattern does not go together with."""
-    if linear or score is not None:
-        raise ValueError("a pattern of pairs goes with softmax and the scaled dot product alone")
-    if pattern.needs_plain_scores and isinstance(positions, PairPositions):
-        raise ValueError("relative positions do not go with a pattern of pairs")

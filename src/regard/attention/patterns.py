@@ -32,6 +32,13 @@ class Pattern(nn.Module):
     needs_plain_scores: ClassVar[bool] = True
     """Whether nothing else may be added to the scores of pairs."""
 
+    def require(self, *, plain: bool, by_pair: bool) -> None:
+        """Refuse other scores than the scaled dot product, and positions that change pairs."""
+        if not plain:
+            raise ValueError("a pattern of pairs goes with softmax and scaled dot products alone")
+        if self.needs_plain_scores and by_pair:
+            raise ValueError("relative positions do not go with a pattern of pairs")
+
     @property
     def note(self) -> str:
         """What a summary says of it."""
@@ -126,17 +133,17 @@ class SparsePattern(Pattern):
         if real is None:
             real = torch.ones(batch, time, dtype=torch.bool, device=query.device)
         q, k, v = (
-            F.pad(part, (0, 0, 0, missing)).unflatten(2, (-1, stride))
+            torch.unflatten(F.pad(part, (0, 0, 0, missing)), 2, (-1, stride))
             for part in (query / math.sqrt(head_dim), keys, values)
         )
-        blocks = _Blocks(q, k, v, F.pad(real, (0, missing)).unflatten(1, (-1, stride)))
+        blocks = _Blocks(q, k, v, torch.unflatten(F.pad(real, (0, missing)), 1, (-1, stride)))
         find = self._strided if self.kind == "strided" else self._fixed
         parts = find(blocks, causal=visibility.causal)
         mask = torch.cat([part.mask for part in parts], dim=-1)[:, None]
         scores = torch.cat([part.scores for part in parts], dim=-1)
         weights = torch.softmax(scores + penalties_of(mask, dtype=scores.dtype), dim=-1)
         used = weights if dropout is None else dropout(weights)
-        split = used.split([part.scores.shape[-1] for part in parts], dim=-1)
+        split = torch.split(used, [part.scores.shape[-1] for part in parts], dim=-1)
         contexts = [part.context(some) for part, some in zip(parts, split, strict=True)]
         return Attended((contexts[0] + contexts[1]).flatten(2, 3)[:, :, :time], None)
 

@@ -64,7 +64,7 @@ class Characters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class TrainingBudget:
     """How a small model is trained: updates or CPU seconds, and what they are made of."""
 
     updates: int | None = None
@@ -108,7 +108,7 @@ class SmallTraining:
 def train_small(
     settings: ModelSettings,
     text: Characters,
-    budget: Budget,
+    budget: TrainingBudget,
     *,
     on_update: Callable[[float], None] = lambda share: None,
 ) -> SmallTraining:
@@ -169,16 +169,15 @@ def validation_loss(
     count = min(most, len(text.valid) - 1) // context
     tokens = text.valid[: count * context].view(count, context)
     expected = text.valid[1 : count * context + 1].view(count, context)
-    nats = sum(
-        float(next_token_loss(model, StreamBatch(some, after)).nats)
-        for some, after in zip(tokens.split(32), expected.split(32), strict=True)
-    )
+    nats = 0.0
+    for some, after in zip(torch.split(tokens, 32), torch.split(expected, 32), strict=True):
+        nats += float(next_token_loss(model, StreamBatch(some, after)).nats)
     model.train(was_training)
     return nats / expected.numel()
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanOverSeeds:
     """A mean over seeds with its 95 % interval, by Student's t."""
 
     mean: float
@@ -186,7 +185,7 @@ class Estimate:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate:
+    def of(cls, values: Sequence[float]) -> MeanOverSeeds:
         """Return the mean of a few values; of one alone the interval is that value."""
         mean = float(np.mean(values))
         if len(values) < 2:
