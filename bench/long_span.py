@@ -2,11 +2,11 @@
 
     python bench/long_span.py [--seconds 6] [--seeds 1 2 3]
 
-Character models of Tiny Shakespeare (2 layers of width 96, rotary positions; those of Transformer-XL
-for the memory) that differ in their self-attention alone:
+Character models of Tiny Shakespeare (2 layers of width 96 with rotary positions, or for the memory
+those of Transformer-XL) that differ in their self-attention alone:
 
-- loss: windows of 64 or 256 tokens, 2,048 tokens an update, the same CPU seconds for all kinds (equal
-  compute), three seeds, intervals by Student's t.
+- loss: windows of 64 or 256 tokens, 2,048 tokens an update, the same CPU seconds for all kinds
+  (equal compute), three seeds, intervals by Student's t.
 - time and memory: one update of 4,096 tokens, divided into windows of n; CPU time a token, and the
   bytes a token that are kept for the gradient.
 - reading: what a model keeps of a text of n tokens to go on writing.
