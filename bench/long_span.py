@@ -157,7 +157,7 @@ def states(figures: dict[str, float], details: dict[str, Any]) -> None:
             state = model.read(text[:, place : place + READ_AT_ONCE], state).state
             read = place + READ_AT_ONCE
             if read in LENGTHS:
-                parts = [part for past in state.past for part in past]
+                parts = [part for past in state.layers for part in past[:2]]
                 sizes[read] = sum(part.numel() * part.element_size() for part in parts)
         details[f"{kind}_state_bytes"] = sizes
         figures[f"{kind}_state_growth"] = round(sizes[LENGTHS[-1]] / sizes[LENGTHS[0]], 2)

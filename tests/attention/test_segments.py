@@ -84,7 +84,7 @@ def test_any_division_of_a_text_gives_the_same_in_bounded_memory(positions: str)
         for part in text.split(sizes, dim=1):
             output, state = chosen.backbone(part, state)
             found.append(output.features)
-            assert max(past.keys.shape[2] for past in state.past) <= 5 + 4 - 1
+            assert max(past.keys.shape[2] for past in state.layers) <= 5 + 4 - 1
         torch.testing.assert_close(torch.cat(found, dim=1), whole)
 
 
@@ -100,7 +100,7 @@ def test_the_matrices_learn_from_the_memory_and_its_tokens_do_not() -> None:
     only_before = sorted(set(first.flatten().tolist()) - set(second.flatten().tolist()))
     assert only_before
     assert (gradient[only_before] == 0).all()
-    assert all(past.keys.requires_grad for past in state.past)  # through W^K alone
+    assert all(past.keys.requires_grad for past in state.layers)  # through W^K alone
 
 
 def test_a_memory_reads_texts_of_any_length() -> None:

@@ -12,6 +12,19 @@ from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.kernels import Drop
 
+# A window pays from this many windows of keys on; below, masking all pairs is cheaper.
+MANY_WINDOWS = 4
+
+
+def window_pays(visibility: Visibility) -> bool:
+    """Return whether a window is worth its own kernel here; it reads whole sequences only."""
+    return (
+        visibility.window is not None
+        and visibility.distance_bias is None
+        and visibility.target == visibility.source
+        and visibility.source >= MANY_WINDOWS * visibility.window
+    )
+
 
 def local_attention(
     query: Float[Tensor, "batch heads time head_dim"],

@@ -5,13 +5,13 @@ The kernel is chosen by the shape at hand; weights are made only on request.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from regard.attention import efficient
 from regard.attention.masks import Visibility
+from regard.attention.past import KeysValues
 from regard.attention.patterns import Pattern
 from regard.attention.places import PairPositions, RotatedPositions
 from regard.attention.probe import Probe
@@ -34,15 +34,6 @@ from regard.compute.linear import Linear, linear
 # without a gradient, and with one.
 LONG = 32
 LONG_WITH_GRADIENT = 128
-# A window pays from this many windows of keys on; below, masking all pairs is cheaper.
-MANY_WINDOWS = 4
-
-
-class KeysValues(NamedTuple):
-    """What can be attended to, split into heads."""
-
-    keys: Float[Tensor, "batch groups source head_dim"]
-    values: Float[Tensor, "batch groups source head_dim"]
 
 
 Past = KeysValues | efficient.LinearState
@@ -124,33 +115,38 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Attended, Past]:
         """Attend to the inputs and to the past; return the context and the new past.
 
-        `start` is the position of the first input.
+        `start` is the position of the first input. Rows of a sentence that share their past are
+        together like the positions of one text, in which each sees its own path.
         """
+        rows = inputs.shape[:2]
+        if visibility.paths is not None:
+            inputs = inputs.reshape(-1, visibility.target, inputs.shape[2])
         explicit = with_weights or probe is not None
-        query, keys, values = self._heads_of(inputs, start=start)
+        together = visibility.paths is not None  # then all are at the same position
+        query, keys, values = self._heads_of(inputs, start=start, together=together)
         if self.linear and visibility.causal and not explicit:
             state = past if isinstance(past, efficient.LinearState) else None
             keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
-        stored = KeysValues(keys, values)
+        kept = KeysValues(keys, values)
         if visibility.segments is not None and torch.is_grad_enabled():
             # No gradient flows into an earlier segment, but the matrices have that of its keys.
-            stored = KeysValues(*self._heads_of(inputs.detach(), start=start)[1:])
+            kept = KeysValues(*self._heads_of(inputs.detach(), start=start)[1:])
         if isinstance(past, KeysValues):
-            stored, keys, values = (
-                KeysValues(*(torch.cat(pair, dim=2) for pair in zip(past, stored, strict=True))),
-                torch.cat([past.keys, keys], dim=2),
-                torch.cat([past.values, values], dim=2),
-            )
+            seen = past.then(keys, values)
+            kept = seen if kept.keys is keys else past.then(kept.keys, kept.values)
+            keys, values = seen.keys, seen.values
         if probe is not None:
             attended = self._seen(query, keys, values, visibility, probe)
         else:
             attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
-        joined = self._joined(attended, with_weights=with_weights)
-        return joined, _remembered(stored, visibility.kept)
+        context, weights = self._joined(attended, with_weights=with_weights)
+        return Attended(context.view(*rows, -1), weights), kept.last(visibility.kept)
 
-    def _heads_of(self, inputs: Tensor, *, start: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _heads_of(
+        self, inputs: Tensor, *, start: int, together: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of inputs, the first of which is at position `start`."""
         found = split_heads(self.projection(inputs), heads=self.parts)
         query, values = found[0], found[-1]
@@ -159,7 +155,10 @@ class MultiHeadAttention(nn.Module):
         if self.query_norm is not None and self.key_norm is not None:
             query, keys = self.query_norm(query), self.key_norm(keys)
         if isinstance(self.positions, RotatedPositions):
-            query, keys = (self.positions(part, start=start) for part in (query, keys))
+            query, keys = (
+                rotated(self.positions, part, start=start, together=together)
+                for part in (query, keys)
+            )
         return query, nn.functional.normalize(query, dim=-1) if keyless else keys, values
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
@@ -183,11 +182,11 @@ class MultiHeadAttention(nn.Module):
         if self.query_norm is not None:
             query = self.query_norm(query)
         if with_weights or self.score is not None or probe is not None:
-            found = self._plain(query, *memory, penalties=penalties, probe=probe)
+            found = self._plain(query, memory.keys, memory.values, penalties=penalties, probe=probe)
         elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
-            found = self._short(query, *memory, penalties=penalties)
+            found = self._short(query, memory.keys, memory.values, penalties=penalties)
         else:
-            found = fused_attention(query, *memory, penalties=penalties)
+            found = fused_attention(query, memory.keys, memory.values, penalties=penalties)
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
@@ -213,7 +212,7 @@ class MultiHeadAttention(nn.Module):
                 keys, values = self._for_every_head(keys, values)
                 return self.pattern.attend(query, keys, values, visibility, self._drop)
             simple = False
-        if simple and _is_local(visibility) and visibility.window is not None:
+        if simple and efficient.window_pays(visibility) and visibility.window is not None:
             keys, values = self._for_every_head(keys, values)
             return efficient.local_attention(
                 query,
@@ -334,6 +333,12 @@ class MultiHeadAttention(nn.Module):
         return shared if times == 1 else tuple(p.repeat_interleave(times, dim=1) for p in shared)
 
     @property
+    def shares_past(self) -> bool:
+        """Return whether rows can attend along the paths of a tree, as `forward` says."""
+        plain = not self.linear and self.pattern is None
+        return plain and not isinstance(self.positions, PairPositions)
+
+    @property
     def _score_heads(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         """What scores queries and keys that are split into heads; None for the scaled product."""
         return None if self.score is None else partial(score_heads, self.score)
@@ -357,6 +362,21 @@ class MultiHeadAttention(nn.Module):
         return self.dropout if self._drops else None
 
 
+def rotated(
+    positions: RotatedPositions,
+    heads: Float[Tensor, "batch heads time head_dim"],
+    *,
+    start: int,
+    together: bool,
+) -> Float[Tensor, "batch heads time head_dim"]:
+    """Return queries or keys that stand one after the other from `start` on, or all `together`."""
+    if not together:
+        moved: Tensor = positions(heads, start=start)
+        return moved
+    apart: Tensor = positions(heads.flatten(1, 2)[:, :, None], start=start)
+    return apart.view(heads.shape)
+
+
 def score_heads(
     score: AttentionScore,
     query: Float[Tensor, "batch heads target head_dim"],
@@ -370,21 +390,3 @@ def score_heads(
 def _is_long(target: int, source: int) -> bool:
     """Return whether the fused kernel pays; for a single query it never does."""
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
-
-
-def _is_local(visibility: Visibility) -> bool:
-    """Return whether a window is worth its own kernel here; it reads whole sequences only."""
-    return (
-        visibility.window is not None
-        and visibility.distance_bias is None
-        and visibility.target == visibility.source
-        and visibility.source >= MANY_WINDOWS * visibility.window
-    )
-
-
-def _remembered(stored: KeysValues, kept: int | None) -> KeysValues:
-    """Return what later positions may still see."""
-    if kept is None:
-        return stored
-    first = max(0, stored.keys.shape[2] - kept)
-    return KeysValues(stored.keys[:, :, first:], stored.values[:, :, first:])
