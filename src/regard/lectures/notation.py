@@ -139,7 +139,7 @@ def equation_html(tex: str) -> str:
         return f'<div class="equation">{mathml(tex)}</div>'
     shown = []
     for number, name in enumerate(NOTATIONS):
-        hidden = " hidden" if number else ""
+        hidden = ' hidden=""' if number else ""
         one = mathml(written(tex, name))
         shown.append(f'<div class="in-notation" data-notation="{name}"{hidden}>{one}</div>')
     return f'<div class="equation">{"".join(shown)}</div>'

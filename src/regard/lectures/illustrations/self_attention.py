@@ -139,8 +139,8 @@ def patterns(span: int = 3) -> Illustration:
 
     `span` is the width of the window, the stride, the size of a bucket and the memory.
     """
-    if not 1 <= span <= 6:
-        raise SettingsError(f"span = {span}: choose 1 to 6.")
+    if not 2 <= span <= 6:
+        raise SettingsError(f"span = {span}: choose 2 to 6.")
     size = 16
     row, column = np.indices((size, size))
     past = column <= row
