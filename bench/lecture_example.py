@@ -3,7 +3,7 @@
     regard demo
     python bench/lecture_example.py runs/demo/attention
 
-It writes src/regard/lectures/example.json: the words, the weights with three digits, and the recipe.
+It writes src/regard/lectures/example.json: words, weights with three digits, and the model.
 """
 
 import argparse

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,8 +141,13 @@ def test_figures_of_a_run(toy_run: Path) -> None:
     assert "NOGIM" in figures.svg("step", {"step": "9"})  # the last there is
     assert "SILUR" in figures.svg("heat-map", {}, sentence="rulis")
     assert str(toy_run) in figures.command("step", {"step": "2"})
-    with pytest.raises(SettingsError, match="shows no attention"):
-        figures.svg("heat-map", {}, sentence="\u200b")
+
+
+def test_a_model_without_attention_has_nothing_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = SimpleNamespace(translate=lambda text: SimpleNamespace(attention=None, text="x"))
+    monkeypatch.setattr(Figures, "_translator", lambda self: silent)
+    with pytest.raises(SettingsError, match="The model of runs/plain shows no attention for 'a b'"):
+        Figures(run=Path("runs/plain")).svg("heat-map", {}, sentence="a b")
 
 
 def test_a_page_in_one_file_has_a_frame_for_each_place(figures: Figures) -> None:
@@ -150,8 +156,9 @@ def test_a_page_in_one_file_has_a_frame_for_each_place(figures: Figures) -> None
                  if figure.sliders)  # fmt: skip
     assert page.count("<template") == frames
     assert "```" not in page and "<nav>" not in page and "data-live" not in page
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
+    shown = re.sub(r"<template.*?</template>", "", page, flags=re.DOTALL)
+    prefixes = re.findall(r' id="(f\d+-0-)figure_1"', shown)  # no two pictures share their ids
+    assert len(prefixes) == len({*prefixes}) == len(guide.page_named("positions").figures)
     addresses = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
     assert not [one for one in addresses if one.startswith("http")]
 
