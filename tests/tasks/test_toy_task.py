@@ -31,7 +31,8 @@ from regard.runs.run import Run, TrainedRun, open_records, open_store, training_
 from regard.settings.recipe import Recipe, Settings
 from regard.tasks import LookRequest, Task, View
 from regard.training.checkpoint import load_weights
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.losses import LossSum
 from regard.training.progress import Observers
 

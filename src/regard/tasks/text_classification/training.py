@@ -11,6 +11,7 @@ from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.files import write_json
+from regard.batching.batch import split_rows
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
 from regard.corpora.labelled import LabelledText
@@ -28,10 +29,12 @@ from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
+from regard.training.update import Sharing
 
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
@@ -122,6 +125,7 @@ def train_text_classifier(
             warmup=settings.warmup,
         ),
         clip=settings.clip,
+        sharing=Sharing(1, split_rows),
     )
     fit(
         model,
@@ -134,8 +138,9 @@ def train_text_classifier(
     best = loaded_model.load(run.folder)
     score = best.score(splits.test or splits.valid)
     write_json(run.folder / "test.json", score.to_dict())
-    part = "test" if splits.test else "validation"
-    return loaded_model.TrainedTextClassifier(run, best, score, part)
+    return loaded_model.TrainedTextClassifier(
+        run, best, score, part="test" if splits.test else "validation"
+    )
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
