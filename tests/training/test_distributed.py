@@ -21,7 +21,7 @@ from torch import Tensor
 from regard.base.errors import NonFiniteError, RunError
 from regard.batching.batch import Batch, Example, collate
 from regard.batching.order import BatchPosition
-from regard.compute.device import CAN_FORK
+from regard.compute.device import can_fork, current_device
 from regard.compute.group import Group, computing_together, local_group, shared_out
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
@@ -31,7 +31,9 @@ from regard.training.losses import LossSum
 from regard.training.objective import Objective, Optimisation, Validation
 from regard.training.update import Sharing
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="copies of a process need Linux and no GPU")
+pytestmark = pytest.mark.skipif(
+    not can_fork(current_device()), reason="copies of a process need Linux and no GPU"
+)
 VOCAB = 20
 SENTENCES = [
     Example(tuple(range(4, 4 + length)), tuple(range(5, 6 + length // 2)))

@@ -14,6 +14,7 @@ from regard.base.files import write_json
 from regard.batching.batch import split_rows
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
+from regard.compute.device import beside, placed
 from regard.corpora.labelled import LabelledText
 from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
@@ -97,7 +98,7 @@ def train_text_classifier(
     if settings.start_from is not None and run.last_update is None:
         weights = read_tensors(Run.open(Path(settings.start_from)).weights())
         _load_backbone(model, merged_weights(weights))
-    _freeze(model, settings)
+    _freeze(placed(model), settings)
     loaded = loaded_model.LoadedTextClassifier(
         model=model, text=text, labels=splits.labels, recipe=recipe
     )
@@ -116,21 +117,10 @@ def train_text_classifier(
         validate=partial(_validate, model, valid),
         read=partial(task_data.data_facts, splits, train, order, vocabulary=text.size),
     )
-    optimisation = Optimisation[LabelledBatch](
-        optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
-        learning_rate=partial(
-            learning_rate,
-            schedule=settings.schedule,
-            peak=settings.learning_rate,
-            warmup=settings.warmup,
-        ),
-        clip=settings.clip,
-        sharing=Sharing(1, split_rows),
-    )
     fit(
         model,
         objective,
-        optimisation,
+        _optimisation(model, recipe),
         limits=limits_of(settings, batches=len(order.epoch(0))),
         store=store,
         observer=Observers([*open_records(run, store), *observers]),
@@ -140,6 +130,24 @@ def train_text_classifier(
     write_json(run.folder / "test.json", score.to_dict())
     return loaded_model.TrainedTextClassifier(
         run, best, score, part="test" if splits.test else "validation"
+    )
+
+
+def _optimisation(
+    model: TextClassifier, recipe: TextClassificationRecipe
+) -> Optimisation[LabelledBatch]:
+    """Return the optimiser and the learning rate that the settings ask for."""
+    settings = recipe.training
+    return Optimisation(
+        optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
+        learning_rate=partial(
+            learning_rate,
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup=settings.warmup,
+        ),
+        clip=settings.clip,
+        sharing=Sharing(1, split_rows),
     )
 
 
@@ -159,6 +167,7 @@ def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
 
 def label_loss(model: TextClassifier, batch: LabelledBatch) -> LossSum:
     """Return the summed loss of a batch."""
+    batch = beside(model, batch)
     nats = F.cross_entropy(model(batch.tokens, batch.mask), batch.labels, reduction="sum")
     return LossSum(nats, nats.detach())
 
@@ -246,7 +255,7 @@ def _validate(model: TextClassifier, examples: Sequence[LabelledIds]) -> Validat
     nats, right = 0.0, 0
     ordered = sorted(examples, key=lambda one: len(one.ids))
     for first in range(0, len(ordered), 64):
-        batch = collate_labelled(ordered[first : first + 64])
+        batch = beside(model, collate_labelled(ordered[first : first + 64]))
         logits = model(batch.tokens, batch.mask)
         nats += float(F.cross_entropy(logits, batch.labels, reduction="sum"))
         right += int((logits.argmax(-1) == batch.labels).sum())
