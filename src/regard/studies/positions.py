@@ -61,11 +61,14 @@ class PositionVectors:
             "vectors": np.round(self.vectors.astype(float), 6).tolist(),
         }
 
-    def _repr_html_(self) -> str:
-        drawn = position_vectors_svg(
+    def svg(self) -> str:
+        """Return the picture as SVG text, for a page."""
+        return position_vectors_svg(
             self.vectors, places=self.places, what=self.what, title=self.title
         )
-        return notebook_picture(drawn, label=self.title)
+
+    def _repr_html_(self) -> str:
+        return notebook_picture(self.svg(), label=self.title)
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,14 @@ class PositionCurves:
         """Return plain values for JSON."""
         return {"title": self.title, "distances": list(self.distances), "curves": self.curves}
 
-    def _repr_html_(self) -> str:
-        drawn = position_curves_svg(
+    def svg(self) -> str:
+        """Return the picture as SVG text, for a page."""
+        return position_curves_svg(
             self.curves, distances=self.distances, label=self.label, title=self.title
         )
-        return notebook_picture(drawn, label=self.title)
+
+    def _repr_html_(self) -> str:
+        return notebook_picture(self.svg(), label=self.title)
 
 
 def positions_of(

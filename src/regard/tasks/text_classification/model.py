@@ -77,6 +77,11 @@ class Evidence:
         }
 
 
+def read_ids(tokens: RunningText, text: str, *, context: int) -> list[int]:
+    """Return what a model reads of a text: the opening, then as much as fits."""
+    return [*tokens.opening, *tokens.encode(text)][:context] or [0]
+
+
 class LoadedTextClassifier:
     """A classifier, its tokenizer, its labels and its recipe."""
 
@@ -94,8 +99,8 @@ class LoadedTextClassifier:
         self.recipe = recipe
 
     def ids(self, text: str) -> list[int]:
-        """Return what the model reads of a text: the opening, then as much as fits."""
-        return [*self.text.opening, *self.text.encode(text)][: self.recipe.model.context] or [0]
+        """Return what the model reads of a text."""
+        return read_ids(self.text, text, context=self.recipe.model.context)
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
         """Return the label of each text."""
