@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from regard.base.shapes import Tensor
-from regard.decoding.sampling import with_temperature
+from regard.decoding.rules import with_temperature
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.inspection import KEY, MODEL, bounded_text
 from regard.serving.limits import ServerSettings
