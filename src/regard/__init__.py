@@ -25,6 +25,7 @@ tune(run)                                   the length penalty that suits a tran
 import_model(path, out=...)                 a run of a model that another program trained
 corpus()                                    the built-in sentence pairs
 corpus.fetch, filter, mix, split, stats     corpora of files, as professionals prepare them
+computing_on("cuda:1")                      a block that computes on this device
 use("my_parts.py")                          a score, position or task of your own
 """
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         score_alignments,
     )
     from regard.base.errors import DataError, RegardError, RunError, SettingsError
+    from regard.compute.device import computing_on
     from regard.data import Corpus, corpus
     from regard.documents.translation import translate_file
     from regard.runs.catalogue import use
@@ -62,6 +64,7 @@ __all__ = [
     "TranslationScores",
     "__version__",
     "compare",
+    "computing_on",
     "corpus",
     "explain",
     "find_recipe",
@@ -87,6 +90,7 @@ _WHERE = {
     "Corpus": "regard.data",
     "TranslationScores": "regard.api",
     "compare": "regard.api",
+    "computing_on": "regard.compute.device",
     "explain": "regard.api",
     "corpus": "regard.data",
     "forecast": "regard.api",

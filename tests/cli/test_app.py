@@ -177,3 +177,19 @@ def test_the_package_can_be_run_as_a_module() -> None:
         [sys.executable, "-m", "regard", "--version"], capture_output=True, text=True, check=True
     )
     assert __version__ in answer.stdout
+
+
+def test_every_command_that_computes_takes_a_device() -> None:
+    commands = get_command(app.app).commands
+    options = {name: {o for p in found.params for o in p.opts} for name, found in commands.items()}
+    without = {name for name, found in options.items() if "--device" not in found}
+    assert without == {"recipes", "score", "import", "illustrate", "summary", "corpus", "exercise"}
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_read(
+    run: Any, tmp_path: Path
+) -> None:
+    found = run("train", "seq2seq-attention", "--out", tmp_path / "run", "--device", "gpu")
+    assert found.code == 2
+    assert 'The device "gpu" is not there. Here are "cpu"' in found.err
+    assert not (tmp_path / "run").exists()

@@ -52,7 +52,7 @@ def test_a_large_model_is_left_to_threads(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_workers_that_cannot_be_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.compute.device.CAN_FORK", False)
+    monkeypatch.setattr("regard.compute.device.can_fork", lambda device: False)
     assert processes(monkeypatch=monkeypatch) == 1
     with pytest.raises(SettingsError, match=r"training.processes = 2 needs Linux"):
         processes(2, monkeypatch=monkeypatch)

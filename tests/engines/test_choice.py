@@ -13,7 +13,7 @@ import torch
 from tests.conftest import TOY_WORDS
 
 from regard.base.errors import SettingsError
-from regard.compute.device import CAN_FORK, available_cores
+from regard.compute.device import available_cores, can_fork, current_device
 from regard.corpora.parallel import SentencePair
 from regard.engines import choice, preparation
 from regard.engines.choice import PlannedSearch, choose_engine, layouts
@@ -121,7 +121,7 @@ def test_torch_has_a_process_a_core(
     possible: bool,
     kind: type[Engine],
 ) -> None:
-    monkeypatch.setattr(choice, "CAN_FORK", possible)
+    monkeypatch.setattr(choice, "can_fork", lambda device: possible)
     monkeypatch.setattr(choice, "available_cores", lambda: cores)
     assert type(choose_engine(loaded, engine="torch")) is kind
 
@@ -164,7 +164,7 @@ def nothing_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_torch_speed", refuse)
 
 
-@pytest.mark.skipif(not CAN_FORK, reason="worker processes need Linux and no GPU")
+@pytest.mark.skipif(not can_fork(current_device()), reason="worker processes need Linux and no GPU")
 @pytest.mark.usefixtures("nothing_prepared")
 @pytest.mark.parametrize("case", FALLBACKS)
 def test_a_search_that_ctranslate2_lacks_is_left_to_processes_of_torch(
@@ -221,7 +221,7 @@ def test_nothing_is_measured_for_a_short_text(loaded: LoadedTranslator) -> None:
         choose_engine(loaded, search, engine="ctranslate2")
 
 
-@pytest.mark.skipif(not CAN_FORK, reason="worker processes need Linux and no GPU")
+@pytest.mark.skipif(not can_fork(current_device()), reason="worker processes need Linux and no GPU")
 def test_torch_is_measured_and_used_with_all_processes(
     loaded: LoadedTranslator, monkeypatch: pytest.MonkeyPatch, searching: Callable[[], int]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.compute.device import CAN_FORK
+from regard.compute.device import can_fork, current_device
 from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.torch_engine import Engine, TorchEngine, TorchProcesses
@@ -20,7 +20,9 @@ from regard.models.build import build_translator
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import TransformerSettings
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="workers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(
+    not can_fork(current_device()), reason="workers need Linux and no GPU"
+)
 RANDOM = Random(1)
 SOURCES = [[RANDOM.randrange(4, 20) for _ in range(RANDOM.randint(1, 9))] for _ in range(17)]
 

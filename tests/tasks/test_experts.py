@@ -10,7 +10,8 @@ import pytest
 import regard
 from regard.base.errors import SettingsError
 from regard.exchange.ctranslate2 import unsupported
-from regard.tasks import LookRequest, look_at
+from regard.tasks import look_at
+from regard.tasks.looking import LookRequest
 
 SMALL = {"model.layers": 2, "model.model_dim": 16, "model.heads": 2, "training.processes": 1}
 EXPERTS = {"model.experts": 3, "model.balance_loss": 0.1, "model.expert_capacity": 1.5}

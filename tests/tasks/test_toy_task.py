@@ -29,7 +29,8 @@ from regard.base.files import fingerprint, write_file
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.runs.run import Run, TrainedRun, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, Settings
-from regard.tasks import LookRequest, Task, View
+from regard.tasks import Task
+from regard.tasks.looking import LookRequest, View
 from regard.training.checkpoint import load_weights
 from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
 from regard.training.losses import LossSum

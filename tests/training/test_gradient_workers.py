@@ -18,14 +18,16 @@ from torch import Tensor
 
 from regard.base.errors import RunError
 from regard.batching.batch import Batch, Example, collate
-from regard.compute.device import CAN_FORK
+from regard.compute.device import can_fork, current_device
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.objective import batch_loss
 from regard.training.losses import LossSum
 from regard.training.update import Sharing, gradients
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="workers need Linux and no GPU")
+pytestmark = pytest.mark.skipif(
+    not can_fork(current_device()), reason="workers need Linux and no GPU"
+)
 VOCAB = 20
 SENTENCES = [
     Example(tuple(range(4, 4 + length)), tuple(range(5, 6 + length // 2)))

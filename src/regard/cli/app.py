@@ -26,7 +26,7 @@ from regard.cli.import_ import import_
 from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
 from regard.cli.look import look
-from regard.cli.options import CommandWithParts, FilesCommand, load_torch
+from regard.cli.options import CommandWithParts, ComputingCommand, FilesCommand, load_torch
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -50,6 +50,8 @@ MEMORY_FULL = (
 
 # Commands that can do without it, and begin at once.
 WITHOUT_TORCH = (recipes, score)
+# Commands that read, write or draw, and have no model compute.
+WITHOUT_DEVICE = (*WITHOUT_TORCH, import_, illustrate, summary)
 
 app = typer.Typer(
     name="regard",
@@ -119,7 +121,11 @@ for command in (
     summary,
     recipes,
 ):
-    kind = FilesCommand if command is train else CommandWithParts
+    kind: type[CommandWithParts] = ComputingCommand
+    if command in WITHOUT_DEVICE:
+        kind = CommandWithParts
+    elif command is train:
+        kind = FilesCommand
     app.command(command.__name__.rstrip("_"), cls=kind)(_interruptible(command))
 app.add_typer(corpus, name="corpus")
 app.add_typer(exercise, name="exercise")

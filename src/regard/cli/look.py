@@ -12,7 +12,7 @@ from regard.base.errors import SettingsError
 from regard.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from regard.tasks import View
+    from regard.tasks.looking import View
 
 
 def look(
@@ -87,7 +87,8 @@ def look(
 
     Example: regard look runs/cora --node 1358 --out n.svg
     """
-    from regard.tasks import LookRequest, look_at
+    from regard.tasks import look_at
+    from regard.tasks.looking import LookRequest
 
     asked = {
         "node": node,
@@ -152,7 +153,7 @@ def _curves(run: Path) -> View:
 
     from regard.pictures.curves import draw_learning_curves
     from regard.runs.report import histories_of
-    from regard.tasks import View
+    from regard.tasks.looking import View
 
     found = histories_of(run)
     return View(record=found, save=partial(draw_learning_curves, found))
@@ -161,7 +162,7 @@ def _curves(run: Path) -> View:
 def _positions(kind: str, run: Path | None, *, layer: int | None) -> View:
     """Return how positions are told to a model."""
     from regard.studies.positions import positions_of
-    from regard.tasks import View
+    from regard.tasks.looking import View
 
     found = positions_of(kind, run, layer=layer)
     return View(record=found.to_dict(), save=found.save)

@@ -59,7 +59,38 @@ class CommandWithParts(TyperCommand):
         self.params += typer.main.get_command(model).params
 
 
-class FilesCommand(CommandWithParts):
+def _with_device(
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="DEVICE",
+            help="Where to compute: auto (the default), cpu, cuda, cuda:1, mps or xpu.",
+        ),
+    ] = None,
+) -> None:
+    """Declare the option of all commands that compute."""
+
+
+class ComputingCommand(CommandWithParts):
+    """A command that computes on the device of its option, or of the environment."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        model = typer.Typer(add_completion=False)
+        model.command()(_with_device)
+        self.params += typer.main.get_command(model).params
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a device that is not there is said before anything is read."""
+        load_torch()
+        from regard.compute.device import computing_on
+
+        with computing_on(ctx.params.pop("device", None)):
+            return super().invoke(ctx)
+
+
+class FilesCommand(ComputingCommand):
     """A command with options that take one file or more, behind its argument if it has one.
 
     `--data train.en train.de` is the same as `--data train.en --data train.de`.

@@ -1,4 +1,7 @@
-"""What the machine offers, and how much of it is used: cores, instructions, formats, memory.
+"""The device that computes, and what the machine offers: cores, instructions, formats, memory.
+
+The device is chosen once, by `computing_on`; models are put onto it where they are made, and every
+other tensor is made where its neighbours are. Nothing else in the program names a device.
 
 The last digits of a result depend on it, besides seed, data and settings: sums of floating-point
 numbers depend on their order, and that on how many threads and processes share them, on the
@@ -11,8 +14,11 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -20,13 +26,135 @@ from torch import nn
 from regard.base.errors import SettingsError
 from regard.base.shapes import Tensor
 
+HOST = torch.device("cpu")
+AUTO = "auto"
+ENVIRONMENT = "REGARD_DEVICE"
+# The device of the innermost `computing_on`, in each thread; without one, the environment's.
+_CHOSEN: ContextVar[torch.device | None] = ContextVar("chosen device", default=None)
+
+
+def devices_here() -> list[torch.device]:
+    """Return the devices of this machine: the processor first, then what torch can use."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    if found is None:
+        return [HOST]
+    count = torch.accelerator.device_count()
+    return [HOST, *(torch.device(found.type, number) for number in range(count))]
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device of a name: "auto", "cpu", or one of torch's, as "cuda" or "cuda:1".
+
+    "auto" is the first accelerator, or the processor where there is none.
+    """
+    here = devices_here()
+    if name == AUTO:
+        return here[min(1, len(here) - 1)]
+    for device in here:
+        if name in (str(device), device.type):
+            return device
+    listed = ", ".join(f'"{device}"' for device in here)
+    raise SettingsError(
+        f'The device "{name}" is not there. Here are {listed}; "{AUTO}" takes the fastest. Choose '
+        f"with --device or the variable {ENVIRONMENT}."
+    )
+
+
+def current_device() -> torch.device:
+    """Return the device that models are put onto."""
+    return _CHOSEN.get() or find_device(os.environ.get(ENVIRONMENT) or AUTO)
+
+
+@contextmanager
+def computing_on(name: str | torch.device | None) -> Iterator[torch.device]:
+    """Put models that are made or loaded inside the block onto a device; None changes nothing.
+
+    >>> with regard.computing_on("cuda:1"):
+    ...     regard.compare(["runs/a", "runs/b"])
+    """
+    before = _CHOSEN.set(current_device() if name is None else find_device(str(name)))
+    try:
+        yield current_device()
+    finally:
+        _CHOSEN.reset(before)
+
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+Anything = TypeVar("Anything")
+
+
+def placed(model: AnyModule) -> AnyModule:
+    """Return a model after putting it onto the current device."""
+    return model.to(current_device())
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return where a model computes."""
+    parameter = next(model.parameters(), None)
+    return HOST if parameter is None else parameter.device
+
+
+def moved(value: Anything, device: torch.device) -> Anything:
+    """Return a batch, or any other value made of tensors, on a device; what is there stays."""
+    found: Any = value
+    if isinstance(value, Tensor):
+        # Unless it waits to be pinned, memory of the host is copied before this returns.
+        found = value if value.device == device else value.to(device, non_blocking=device != HOST)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        new = {name: moved(part, device) for name, part in parts.items()}
+        if any(new[name] is not part for name, part in parts.items()):
+            found = replace(value, **new)
+    elif isinstance(value, tuple):
+        new_parts = [moved(part, device) for part in value]
+        found = type(value)(*new_parts) if hasattr(value, "_fields") else type(value)(new_parts)
+    elif isinstance(value, list):
+        found = [moved(part, device) for part in value]
+    elif isinstance(value, dict):
+        found = {name: moved(part, device) for name, part in value.items()}
+    return found  # type: ignore[no-any-return]
+
+
+def beside(model: nn.Module, value: Anything) -> Anything:
+    """Return a batch, or any other value made of tensors, on the device of a model."""
+    return moved(value, device_of(model))
+
+
+def random_states() -> dict[str, Tensor]:
+    """Return the states of the random generators of all devices, by name, to save them."""
+    states = {"random": torch.get_rng_state()}
+    _, *others = devices_here()
+    for device in others:
+        states[f"random.{device}"] = _generator_of(device, len(others), "get_rng_state")().cpu()
+    return states
+
+
+def set_random_states(states: Mapping[str, Tensor]) -> None:
+    """Give the random generators these states; one that has none here keeps its own."""
+    torch.set_rng_state(states["random"])
+    _, *others = devices_here()
+    for device in others:
+        if (state := states.get(f"random.{device}")) is not None:
+            _generator_of(device, len(others), "set_rng_state")(state)
+
+
+def _generator_of(device: torch.device, count: int, method: str) -> Callable[..., Any]:
+    """Return a function of torch for the generator of a device; some take no number of a device."""
+    function = getattr(torch.get_device_module(device), method)
+    return partial(function, device=device) if count > 1 else function
+
 
 def uses_hand_kernels(tensor: Tensor) -> bool:
     """Return whether a hand-made kernel should compute on this tensor.
 
     A compiler joins plain formulas better by itself, and on other devices torch's kernels do.
     """
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_host(tensor) and not torch.compiler.is_compiling()
+
+
+def on_host(tensor: Tensor) -> bool:
+    """Return whether a tensor is in the memory of the processor."""
+    return tensor.device.type == HOST.type
 
 
 def available_cores() -> int:
@@ -47,8 +175,11 @@ def using_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-# A GPU cannot be used from a copy of a process.
-CAN_FORK = sys.platform == "linux" and not torch.accelerator.is_available()
+def can_fork(device: torch.device) -> bool:
+    """Return whether work can go on in copies of this process: no GPU can be used from one."""
+    return sys.platform == "linux" and device == HOST
+
+
 # The operations of a larger model are large enough for threads to share.
 MOST_PARAMETERS = 20_000_000
 # With fewer tokens, a process has too little to do.
@@ -62,7 +193,7 @@ def processes_for(
 
     `tokens` is the size of a batch.
     """
-    possible = CAN_FORK and not compiled
+    possible = can_fork(current_device()) and not compiled
     if wanted is not None and wanted > 1 and not possible:
         raise SettingsError(
             f"training.processes = {wanted} needs Linux, no GPU and no training.compile; "
@@ -96,19 +227,21 @@ def _is_intel() -> bool:
     return "GenuineIntel" in described
 
 
-def computing_in(precision: str) -> Callable[[], AbstractContextManager[object]]:
+def computing_in(
+    precision: str, device: torch.device = HOST
+) -> Callable[[], AbstractContextManager[object]]:
     """Return the context in which a model runs; weights and updates keep their precision.
 
     With "bf16", products are computed in 16 bits, if the processor supports it.
     """
     if precision == "fp32":
         return nullcontext
-    if not has_bf16():
+    if device == HOST and not has_bf16():
         raise SettingsError(
             'training.precision = "bf16" needs a processor with instructions for it (AVX-512 BF16 '
             'or AMX), which this one lacks; use "fp32".'
         )
-    return partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+    return partial(torch.autocast, device.type, dtype=torch.bfloat16)
 
 
 def has_bf16() -> bool:
@@ -152,9 +285,8 @@ def return_memory() -> bool:
 
 def numerics(model: nn.Module, *, processes: int = 1) -> dict[str, str | int]:
     """Return what the digits of a training depend on, to record with its checkpoints."""
-    parameter = next(model.parameters(), None)
     return {
-        "device": "cpu" if parameter is None else parameter.device.type,
+        "device": device_of(model).type,
         "processes": processes,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
-from regard.compute.device import CAN_FORK, available_cores
+from regard.compute.device import available_cores, can_fork, device_of
 from regard.engines import preparation
 from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, lacking, patience_key
 from regard.engines.preparation import Patience, TranslatorParts
@@ -77,7 +77,7 @@ def choose_engine(
         report("Engine: torch (a short text is not worth a measurement).")
         return TorchEngine(translator.model)
     cores = threads or available_cores()
-    forks = _processes(cores) if processes else 1
+    forks = _processes(translator, cores) if processes else 1
     if threads is not None:
         torch.set_num_threads(threads)
     problem = None if engine == "torch" else _problem(translator, search)
@@ -123,8 +123,8 @@ def _problem(translator: TranslatorParts, search: PlannedSearch) -> str | None:
     return preparation.problem_with_ctranslate2(translator)
 
 
-def _processes(cores: int) -> int:
-    return min(cores, MAX_PROCESSES) if CAN_FORK else 1
+def _processes(translator: TranslatorParts, cores: int) -> int:
+    return min(cores, MAX_PROCESSES) if can_fork(device_of(translator.model)) else 1
 
 
 def _torch_engine(translator: TranslatorParts, processes: int) -> TorchEngine | TorchProcesses:

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+import torch
 from safetensors import SafetensorError, safe_open
 
 from regard.base.budgets import MEGABYTE
 from regard.base.errors import RegardError, SettingsError
+from regard.compute.device import computing_on, current_device
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.inspection import parameter_count
@@ -70,6 +72,8 @@ class StoredModel:
     engine: EngineName = "auto"
     threads: int | None = None
     report: Callable[[str], None] | None = None
+    device: torch.device = field(default_factory=current_device)
+    """Where it is to compute: it may be loaded by another thread."""
 
     @property
     def bytes_needed(self) -> int:
@@ -82,7 +86,8 @@ class StoredModel:
 
         A server that runs must not make processes: they would hold its connections open.
         """
-        translator = load(self.folder)
+        with computing_on(self.device):
+            translator = load(self.folder)
         translator.engine = choose_engine(
             translator,
             folder=self.folder,

@@ -25,6 +25,7 @@ from regard.settings.recipe import (
     validate,
     with_paths,
 )
+from regard.tasks.looking import LookRequest, View
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,56 +47,6 @@ TASKS = {
     "language-model": "regard.tasks.language_modelling",
     "classify-text": "regard.tasks.text_classification",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LookRequest:
-    """What is to be looked at: a text or node, which part of the model, and which picture."""
-
-    run: Path
-    text: str | None = None
-    pieces: bool = False
-    part: str | None = None
-    layer: int | None = None
-    head: int | None = None
-    word: str | None = None
-    node: str | None = None
-    embeddings: str | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The text that was given."""
-        if self.text is None:
-            raise SettingsError("Give a sentence to look at.")
-        return self.text
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """What a look has found: plain values, a picture to save, and text for a terminal."""
-
-    record: Mapping[str, Any]
-    save: Callable[[Path], None]
-    text: str = ""
-    """What is printed with a picture, as the translation that it shows."""
-    shown: Callable[[int], Any] | None = None
-    """Returns what a terminal of this width shows in place of a picture."""
-    remedy: str = "Name a picture to write with --out, or ask for --json."
-    """The message where nothing can be shown."""
-
-    def _repr_html_(self) -> str:
-        from tempfile import TemporaryDirectory
-
-        from regard.pictures.svg import notebook_lines, notebook_picture
-
-        shown = notebook_lines(("", self.text)) if self.text else ""
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "view.svg"
-            try:
-                self.save(path)
-            except SettingsError:  # a table, which has no picture
-                return shown
-            return shown + notebook_picture(path.read_text(encoding="utf-8"), label=self.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,16 +123,24 @@ def find_recipe(name: str, *, overrides: Sequence[str] = ()) -> Recipe:
     return parse_recipe(shipped_recipe(name), overrides=overrides, origin=f"recipe {name}")
 
 
-def load(folder: str | Path, *, model: Callable[..., nn.Module] | None = None) -> Any:
+def load(
+    folder: str | Path,
+    *,
+    model: Callable[..., nn.Module] | None = None,
+    device: str | None = None,
+) -> Any:
     """Load the best model of a run: one that translates, generates, classifies or forecasts.
 
-    `model` is the function that built the network, if that was done in Python.
+    `model` is the function that built the network, if that was done in Python. `device` is where
+    the model computes: "auto", "cpu", "cuda", "cuda:1", "mps" or "xpu"; see docs/devices.md.
     """
+    from regard.compute.device import computing_on
     from regard.runs.run import Run
 
     run = Run.open(Path(folder))
     task = task_of(run.task)
-    return task.load(run.folder, **_given_model(run.task, task, model))
+    with computing_on(device):
+        return task.load(run.folder, **_given_model(run.task, task, model))
 
 
 def look_at(request: LookRequest, picture: str | None = None) -> View:
@@ -256,6 +215,7 @@ def train(
     set: Mapping[str, Any] | Iterable[str] = (),
     model: Callable[..., nn.Module] | None = None,
     resume: bool | str | Path = False,
+    device: str | None = None,
     progress: bool | Display = True,
 ) -> TrainedRun:
     """Train by a recipe, test, and write a report: what `regard train` does.
@@ -269,19 +229,19 @@ def train(
     and the data may also have the parts "mix" and "general_test". `task` is what to learn from a
     language model. `set` changes settings by their dotted names. `model` is a function that builds
     the network from the sizes of the vocabularies. `resume` is a run to go on with; `set` may still
-    change its limits. Ctrl-C and SIGTERM stop a training after the running update with a
-    checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
+    change its limits. `device` is that of `load`. Ctrl-C and SIGTERM stop a training after the
+    running update with a checkpoint; it then raises `Interrupted`, a KeyboardInterrupt.
 
     >>> trained = regard.train("seq2seq-attention", data="pairs.tsv", minutes=10, out="runs/mine")
     >>> trained.model.translate("cats sleep").text
     >>> trained = regard.train(resume="runs/mine", set={"training.minutes": 20})
     """
+    from regard.compute.device import computing_on
     from regard.runs.display import display_of
 
     folder = _folder_to_resume(recipe, out, resume, start=start_from)
     if folder is not None:
-        recipe, out, resume = _recipe_of_run(folder, overrides_of(set)), folder, True
-        set = ()
+        recipe, out, resume, set = _recipe_of_run(folder, overrides_of(set)), folder, True, ()
     if (recipe is None and start_from is None) or out is None:
         raise _missing("a recipe" if recipe is None else "a folder for the run: --out DIR")
     title = folder.name if folder is not None else recipe if isinstance(recipe, str) else None
@@ -298,10 +258,9 @@ def train(
     if model is None:
         require_buildable(recipe)
     kind, title = task_of(recipe.task), recipe.title or title or recipe.task
-    more = _given_model(recipe.task, kind, model)
-    return kind.train(
-        recipe, Path(out), title=title, resume=bool(resume), data=data, display=display, **more
-    )
+    options = {"title": title, "data": data, **_given_model(recipe.task, kind, model)}
+    with computing_on(device):
+        return kind.train(recipe, Path(out), resume=bool(resume), display=display, **options)
 
 
 def _chosen(

@@ -17,7 +17,7 @@ from regard.pictures.head_grid import draw_head_grid, head_grid_svg
 from regard.pictures.heat_map import write_map
 from regard.pictures.report import Heading, HoverMap, Picture, Section, write_page
 from regard.scoring.alignment import Link, best_links
-from regard.tasks import LookRequest, View
+from regard.tasks.looking import LookRequest, View
 
 END_MARK = SPECIALS[3]
 

@@ -11,8 +11,8 @@ import torch
 from regard.attention.probe import Probe, Recorder
 from regard.base.errors import SettingsError
 from regard.pictures.heat_map import write_map
-from regard.tasks import LookRequest, View
 from regard.tasks.attention import AttentionHeads
+from regard.tasks.looking import LookRequest, View
 
 
 def gate_weights(

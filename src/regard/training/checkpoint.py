@@ -29,6 +29,7 @@ from regard.base.files import (
     whole_folder,
     write_json,
 )
+from regard.compute.device import HOST, beside, moved, random_states, set_random_states
 from regard.training.averages import MovingAverage
 from regard.training.progress import Progress
 from regard.training.update import plain_batch
@@ -84,7 +85,7 @@ class CheckpointStore:
             self.run / "checkpoints" / name,
             tensors={
                 WEIGHTS: _weights(model),
-                OPTIMIZER: {**_optimizer_tensors(optimizer), "random": torch.get_rng_state()},
+                OPTIMIZER: {**_optimizer_tensors(optimizer), **random_states()},
                 **({AVERAGE: self._moving.weights} if self._moving else {}),
             },
             state={"progress": progress.to_json(), **self.evidence},
@@ -201,17 +202,16 @@ class CheckpointStore:
             return Progress()
         progress = _read_progress(newest)
         load_weights(model, newest)
-        tensors = _load_tensors(newest, OPTIMIZER)
-        path = newest / OPTIMIZER
-        random = _required(tensors, "random", torch.get_rng_state().shape, path=path)
-        del tensors["random"]
+        tensors, path = _load_tensors(newest, OPTIMIZER), newest / OPTIMIZER
+        _required(tensors, "random", torch.get_rng_state().shape, path=path)
+        random = {name: tensors.pop(name) for name in [*tensors] if name.startswith("random")}
         _restore_optimizer(optimizer, tensors, path=path)
         moving = self._moving
         if moving is not None:
             moving.restart()  # if the training so far had no average, it begins here
             if (newest / AVERAGE).exists():
-                moving.weights = read_weights(model, newest, file=AVERAGE)
-        torch.set_rng_state(random)
+                moving.weights = beside(model, read_weights(model, newest, file=AVERAGE))
+        set_random_states(random)
         for folder, problem in self.damages.items():
             note(f"{problem} Going on from the checkpoint of update {progress.step}.")
             _set_aside(folder)
@@ -375,6 +375,7 @@ def _write_folder(
     folder: Path, *, tensors: Mapping[str, dict[str, Tensor]], state: Mapping[str, Any]
 ) -> None:
     """Write a folder of files so that it appears whole or not at all; only finite numbers."""
+    tensors = {name: moved(part, HOST) for name, part in tensors.items()}
     for part in tensors.values():
         for name, tensor in part.items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):

@@ -14,7 +14,14 @@ from torch import nn
 
 from regard.base.errors import Interrupted, NonFiniteError
 from regard.batching.order import BatchPosition
-from regard.compute.device import differences, keep_memory, numerics, using_threads
+from regard.compute.device import (
+    differences,
+    keep_memory,
+    numerics,
+    random_states,
+    set_random_states,
+    using_threads,
+)
 from regard.training import averages, checkpoint
 from regard.training.losses import LossSum
 from regard.training.progress import (
@@ -260,7 +267,7 @@ class _Training(Generic[AnyBatch]):
     def _validated(self, progress: Progress) -> Progress:
         """Validate, and keep the model if it is the best so far or one of the best."""
         moving, average = self.optimisation.moving, self.optimisation.average
-        model, random = self.model, torch.get_rng_state()
+        model, random = self.model, random_states()
         model.eval()
         with averages.replaced(model, moving.weights) if moving else nullcontext():
             found = self._found()
@@ -272,7 +279,7 @@ class _Training(Generic[AnyBatch]):
                     if average and average.of == "best" and math.isfinite(found.value):
                         self.store.save_candidate(model, progress, found.value, keep=average.count)
         if found is None:
-            torch.set_rng_state(random)  # as it was before a validation that may have drawn
+            set_random_states(random)  # as it was before a validation that may have drawn
             self._interrupt(replace(progress, validation_due=True), extra=True)
         self.observer.validated(progress, found.metrics)
         return progress

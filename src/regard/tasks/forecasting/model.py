@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 
 from regard.base.errors import RegardError, RunError
+from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.series import future_times
 from regard.models.build import build_for
 from regard.models.forecaster import Forecast, Forecaster, build_forecaster
@@ -77,8 +78,8 @@ class LoadedForecaster:
     def run(self, windows: Float[np.ndarray, "batch time *columns"]) -> Forecast:
         """Return forecasts and attention of scaled windows."""
         self.model.eval()
-        found: Forecast = self.model(torch.tensor(windows), with_weights=True)
-        return found
+        found: Forecast = self.model(beside(self.model, torch.tensor(windows)), with_weights=True)
+        return moved(found, HOST)
 
     @torch.no_grad()
     def values(
@@ -87,7 +88,8 @@ class LoadedForecaster:
         """Return the scaled forecasts of these windows, of which there may be millions."""
         self.model.eval()
         parts = windows.all.parts(torch.from_numpy(rows))
-        return torch.cat([self.model(part.inputs).values for part in parts]).numpy()
+        found = [self.model(beside(self.model, part.inputs)).values for part in parts]
+        return torch.cat(found).cpu().numpy()
 
 
 def load(folder: str | Path) -> LoadedForecaster:
@@ -107,7 +109,7 @@ def load(folder: str | Path) -> LoadedForecaster:
     model = build_for(lambda: build(recipe), weights)
     load_weights(model, weights)
     model.eval()
-    return LoadedForecaster(model=model, recipe=recipe, low=low, high=high, inputs=inputs)
+    return LoadedForecaster(model=placed(model), recipe=recipe, low=low, high=high, inputs=inputs)
 
 
 def build(recipe: ForecastRecipe) -> Forecaster:

@@ -8,6 +8,7 @@ import torch
 
 from regard.base.files import write_json
 from regard.batching.order import BatchPosition
+from regard.compute.device import beside, placed
 from regard.corpora.series import seasonal_forecast
 from regard.models.forecaster import Forecaster
 from regard.runs.display import Display, SilentDisplay
@@ -45,7 +46,7 @@ def train_forecaster(
     # Without validation windows, the training windows select the best model.
     valid = torch.from_numpy(windows.valid) if len(windows.valid) else train
     torch.manual_seed(settings.seed)
-    model = loaded_model.build(recipe)
+    model = placed(loaded_model.build(recipe))
     store = open_store(run, keep=settings.keep, fingerprint=windows.fingerprint())
     _save_scale(run, windows)
     objective = Objective(
@@ -86,6 +87,7 @@ def train_forecaster(
 
 def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
     """Return the summed squared error of a batch."""
+    batch = beside(model, batch)
     error = (model(batch.inputs).values - batch.expected).square().sum()
     return LossSum(error, error.detach())
 

@@ -3,11 +3,11 @@
 from functools import partial
 
 from regard.runs.run import Run
-from regard.tasks import LookRequest, View
 from regard.tasks.forecasting.data import read_windows
 from regard.tasks.forecasting.model import TrainedForecaster, load
 from regard.tasks.forecasting.report import draw_trained
 from regard.tasks.forecasting.training import measure_forecaster
+from regard.tasks.looking import LookRequest, View
 
 
 def series_view(request: LookRequest) -> View:

@@ -10,6 +10,7 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
+from regard.compute.device import beside, placed
 from regard.decoding.sampling import Choice, Drawn, continuation
 from regard.models.build import build_for
 from regard.models.language_model import LanguageModel, build_language_model
@@ -198,7 +199,7 @@ class LoadedLanguageModel:
         nats, first = 0.0, len(self.text.opening) or 1
         context = self.model.context or len(ids)
         for start in range(0, len(ids) - 1, context):
-            window = torch.tensor([ids[start : start + context + 1]])
+            window = beside(self.model, torch.tensor([ids[start : start + context + 1]]))
             features = self.model(window[:, :-1]).features[0]
             logs = torch.log_softmax(self.model.project(features), dim=-1)
             chosen = logs.gather(1, window[0, 1:, None]).squeeze(1)
@@ -209,8 +210,8 @@ class LoadedLanguageModel:
     def heads(self, text: str) -> HeadView:
         """Return what every head of every layer looks at, at each token of a text."""
         ids = self.read_ids(text)
-        maps = self.model.head_maps(torch.tensor([ids]))
-        return HeadView(tuple(self.text.pieces(ids)), maps[:, 0])
+        maps = self.model.head_maps(beside(self.model, torch.tensor([ids])))
+        return HeadView(tuple(self.text.pieces(ids)), maps[:, 0].cpu())
 
     def read_ids(self, text: str) -> Sequence[int]:
         """Return the tokens of a text, the last ones that fit into the context."""
@@ -229,7 +230,7 @@ def load(folder: str | Path) -> LoadedLanguageModel:
     load_weights(model, weights)
     merge_adapters(model)
     model.eval()
-    return LoadedLanguageModel(model=model, text=text, recipe=recipe)
+    return LoadedLanguageModel(model=placed(model), text=text, recipe=recipe)
 
 
 # A recipe does not know its vocabulary before it has seen text; this stands in for characters.

@@ -11,6 +11,7 @@ from regard.attention.experts import GateCosts
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN
 from regard.batching.texts import AnswerBatch, StreamBatch
+from regard.compute.device import beside
 from regard.models.language_model import LanguageModel
 from regard.settings.language_models import BidirectionalSettings
 from regard.tasks.language_modelling import data as task_data
@@ -47,7 +48,7 @@ def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[.
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
     """Return the summed loss of the tokens that a batch asks for."""
-    costs = GateCosts(model)
+    batch, costs = beside(model, batch), GateCosts(model)
     loss = chunked_token_loss(
         model(batch.tokens, **costs.probing).features,
         expected=batch.expected,
@@ -70,12 +71,13 @@ def hidden_token_loss(
     generator = None
     if not model.training:
         generator = torch.Generator().manual_seed(int(tokens.sum()))
-    chance, fate = torch.rand(2, *tokens.shape, generator=generator).to(tokens.device)
+    chance, fate = torch.rand(2, *tokens.shape, generator=generator)
     chosen = chance < share
     chosen.view(-1)[0] |= ~chosen.any()  # there is something to learn in every batch
-    others = torch.randint(vocab, tokens.shape, generator=generator).to(tokens.device)
+    others = torch.randint(vocab, tokens.shape, generator=generator)
     read = torch.where(chosen & (fate < HIDDEN), mark, tokens)
     read = torch.where(chosen & (fate >= HIDDEN_OR_LEFT), others, read)
+    read, tokens, chosen = beside(model, (read, tokens, chosen))
     costs = GateCosts(model)
     loss = chunked_token_loss(
         model(read, **costs.probing).features,

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.base.files import write_file
 from regard.batching.batch import split_rows
-from regard.compute.device import processes_for
+from regard.compute.device import placed, processes_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay
@@ -47,7 +47,7 @@ def train_language_model(
         load_extended(model, merged_weights(weights))
     if settings.adapter_rank:
         add_adapters(model, rank=settings.adapter_rank)
-    freeze(model, settings.freeze)
+    freeze(placed(model), settings.freeze)
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)

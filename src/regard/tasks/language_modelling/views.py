@@ -3,10 +3,10 @@
 import torch
 
 from regard.base.errors import SettingsError
-from regard.tasks import LookRequest, View
 from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word
 from regard.tasks.experts import gate_weights, view_of_experts
 from regard.tasks.language_modelling.model import HeadView, load
+from regard.tasks.looking import LookRequest, View
 
 
 def text_heads(view: HeadView) -> AttentionHeads:

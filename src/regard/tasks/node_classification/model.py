@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from regard.attention.graph import GraphInput
 from regard.base.errors import RegardError, RunError
 from regard.base.files import whole_file
+from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.corpora.graph_files import read_npz
 from regard.models.build import build_for
@@ -74,8 +75,8 @@ class LoadedGraphClassifier:
         """Logits, embeddings and attention of all nodes."""
         self.model.eval()
         with torch.no_grad():
-            output: NodeOutput = self.model(self.tensors, with_weights=True)
-        return output
+            output: NodeOutput = self.model(beside(self.model, self.tensors), with_weights=True)
+        return moved(output, HOST)
 
     @property
     def predictions(self) -> Int[np.ndarray, "nodes"]:
@@ -189,7 +190,7 @@ def load(folder: str | Path, *, seed: int | None = None) -> LoadedGraphClassifie
     load_weights(model, weights)
     model.eval()
     return LoadedGraphClassifier(
-        model=model, graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
+        model=placed(model), graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
     )
 
 

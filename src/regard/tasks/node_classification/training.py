@@ -16,6 +16,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import BatchPosition
+from regard.compute.device import beside, placed
 from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
@@ -133,6 +134,7 @@ def train_node_classifier(
 
 def node_loss(model: GraphClassifier, batch: NodeBatch) -> LossSum:
     """Return the summed loss of the nodes of a batch."""
+    batch = beside(model, batch)
     logits = model(batch.graph).logits.index_select(0, batch.rows)
     loss = F.cross_entropy(logits, batch.labels, reduction="sum")
     return LossSum(loss, loss.detach())
@@ -140,6 +142,7 @@ def node_loss(model: GraphClassifier, batch: NodeBatch) -> LossSum:
 
 def measure_nodes(model: GraphClassifier, batch: NodeBatch) -> dict[str, float]:
     """Return mean loss and accuracy over the nodes of a batch."""
+    batch = beside(model, batch)
     logits = model(batch.graph).logits.index_select(0, batch.rows)
     loss = float(F.cross_entropy(logits, batch.labels))
     accuracy = float((logits.argmax(1) == batch.labels).float().mean())
@@ -171,7 +174,7 @@ def _train_seed(
         for part in (split.train, split.valid, split.test)
     )
     torch.manual_seed(seed)
-    model = loaded_model.fresh_network(recipe, graph)
+    model = placed(loaded_model.fresh_network(recipe, graph))
     log = MetricsLog(folder / loaded_model.METRICS, resume_step=CheckpointStore(folder).step)
     earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from regard.base.errors import RegardError, SettingsError
 from regard.pictures.graph import Neighbour, draw_embeddings, draw_neighbourhood
-from regard.tasks import LookRequest, View
+from regard.tasks.looking import LookRequest, View
 from regard.tasks.node_classification import model
 
 

@@ -12,6 +12,7 @@ import torch
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import RegardError, RunError
 from regard.batching.texts import LabelledIds, collate_labelled
+from regard.compute.device import beside, placed
 from regard.corpora.labelled import LabelledText
 from regard.models import text_classifier
 from regard.models.build import build_for
@@ -150,7 +151,8 @@ class LoadedTextClassifier:
         if not hasattr(backbone, "look"):
             raise RegardError("This model has no attention heads; only a Transformer has them.")
         ids = self.ids(text)
-        return HeadView(tuple(self.text.pieces(ids)), backbone.look(torch.tensor([ids]))[:, 0])
+        maps = backbone.look(beside(self.model, torch.tensor([ids])))
+        return HeadView(tuple(self.text.pieces(ids)), maps[:, 0].cpu())
 
     def score(self, texts: Sequence[LabelledText]) -> ClassificationScore:
         """Return how many of these texts get their label."""
@@ -172,6 +174,7 @@ class LoadedTextClassifier:
         for first in range(0, len(order), TEXTS_AT_ONCE):
             places = order[first : first + TEXTS_AT_ONCE]
             batch = collate_labelled([LabelledIds(ids[place], 0) for place in places])
+            batch = beside(self.model, batch)
             chances = torch.softmax(self.model(batch.tokens, batch.mask), dim=-1).tolist()
             for place, row in zip(places, chances, strict=True):
                 found[place] = dict(zip(self.labels, row, strict=True))
@@ -207,7 +210,7 @@ def load(folder: str | Path) -> LoadedTextClassifier:
     load_weights(model, weights)
     merge_adapters(model)
     model.requires_grad_(False).eval()
-    return LoadedTextClassifier(model=model, text=text, labels=labels, recipe=recipe)
+    return LoadedTextClassifier(model=placed(model), text=text, labels=labels, recipe=recipe)
 
 
 ASSUMED_VOCABULARY = 8_000

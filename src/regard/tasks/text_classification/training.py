@@ -13,6 +13,7 @@ from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
+from regard.compute.device import beside, placed
 from regard.corpora.labelled import LabelledText
 from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
@@ -94,7 +95,7 @@ def train_text_classifier(
     if settings.start_from is not None and run.last_update is None:
         weights = read_tensors(Run.open(Path(settings.start_from)).weights())
         _load_backbone(model, merged_weights(weights))
-    _freeze(model, settings)
+    _freeze(placed(model), settings)
     loaded = loaded_model.LoadedTextClassifier(
         model=model, text=text, labels=splits.labels, recipe=recipe
     )
@@ -154,6 +155,7 @@ def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
 
 def label_loss(model: TextClassifier, batch: LabelledBatch) -> LossSum:
     """Return the summed loss of a batch."""
+    batch = beside(model, batch)
     nats = F.cross_entropy(model(batch.tokens, batch.mask), batch.labels, reduction="sum")
     return LossSum(nats, nats.detach())
 
@@ -241,7 +243,7 @@ def _validate(model: TextClassifier, examples: Sequence[LabelledIds]) -> Validat
     nats, right = 0.0, 0
     ordered = sorted(examples, key=lambda one: len(one.ids))
     for first in range(0, len(ordered), 64):
-        batch = collate_labelled(ordered[first : first + 64])
+        batch = beside(model, collate_labelled(ordered[first : first + 64]))
         logits = model(batch.tokens, batch.mask)
         nats += float(F.cross_entropy(logits, batch.labels, reduction="sum"))
         right += int((logits.argmax(-1) == batch.labels).sum())

@@ -8,9 +8,9 @@ import numpy as np
 from regard.base.errors import RunError, SettingsError
 from regard.pictures.heat_map import draw_confusion
 from regard.pictures.studies import draw_evidence
-from regard.tasks import LookRequest, View
 from regard.tasks.attention import AttentionHeads, view_of_arcs, view_of_heads, view_of_word
 from regard.tasks.language_modelling.views import text_heads
+from regard.tasks.looking import LookRequest, View
 from regard.tasks.text_classification.model import Evidence, load
 
 BAR = 24  # characters

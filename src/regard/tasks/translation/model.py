@@ -15,6 +15,7 @@ from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.shapes import Tensor
 from regard.batching.batch import Example, prefetch, sorted_batches
+from regard.compute.device import placed
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.search import LengthPenalty
 from regard.engines.torch_engine import Engine, TorchEngine
@@ -356,7 +357,7 @@ def load(folder: str | Path, *, model: BuildTranslator | None = None) -> LoadedT
         load_weights(network, weights)
     network.requires_grad_(False).eval()
     return LoadedTranslator(
-        model=network, source_tokenizer=source, target_tokenizer=target, recipe=recipe
+        model=placed(network), source_tokenizer=source, target_tokenizer=target, recipe=recipe
     )
 
 

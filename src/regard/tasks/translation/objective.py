@@ -15,6 +15,7 @@ from regard.base.results import Output
 from regard.base.shapes import Tensor
 from regard.batching.augmentation import drop_words
 from regard.batching.batch import Batch, Example, collate, sorted_batches
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.models.translator import Translator
 from regard.scoring.bleu import corpus_bleu
@@ -57,6 +58,7 @@ def batch_loss(
     alignment: float = 0.0,
 ) -> LossSum:
     """Return the summed loss of a batch, with what its attention costs if that is asked for."""
+    batch = beside(model, batch)
     attends = bool(coverage or (alignment and batch.alignment is not None))
     costs = GateCosts(model)
     output = model(
@@ -109,6 +111,7 @@ def _consistent_loss(
     twice = Batch(**doubled)
     if word_dropout:
         twice = drop_words(twice, word_dropout)
+    batch, twice = beside(model, (batch, twice))
     attends = bool(coverage or (alignment and batch.alignment is not None))
     costs = GateCosts(model)
     output = model(

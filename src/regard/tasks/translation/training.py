@@ -12,7 +12,7 @@ from regard.base.errors import SettingsError
 from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, encode_pairs
-from regard.compute.device import computing_in, processes_for
+from regard.compute.device import computing_in, device_of, placed, processes_for
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.engines.preparation import prepare_patience
@@ -125,7 +125,7 @@ def _fresh_translator(
     if settings.freeze:
         freeze(network, settings.freeze)
     return LoadedTranslator(
-        model=network,
+        model=placed(network),
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
         recipe=recipe,
@@ -184,7 +184,7 @@ def _loss(model: Translator[Any], settings: TrainingSettings) -> Callable[[Batch
         recompute_layers(model)
     if settings.compile:
         model.compile(dynamic=True)
-    within = computing_in(settings.precision)
+    within = computing_in(settings.precision, device_of(model))
 
     def loss_sum(batch: Batch) -> LossSum:
         with within():

@@ -18,9 +18,9 @@ from regard.corpora.parallel import SentencePair
 from regard.pictures.heat_map import write_map
 from regard.pictures.terminal import terminal_heat_map
 from regard.settings.recipe import require_known
-from regard.tasks import LookRequest, View
 from regard.tasks import attention as attention_views
 from regard.tasks.experts import gate_weights, view_of_experts
+from regard.tasks.looking import LookRequest, View
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
 
