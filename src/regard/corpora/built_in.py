@@ -91,7 +91,7 @@ def story(*, sentences: int = SENTENCES, seed: int = 1) -> str:
         )
     )
     stream = RandomStream(seed)
-    lines = []
+    lines: list[str] = []
     while True:
         size = stream.between(*PARAGRAPH)
         paragraph = [pair.source for pair, _ in zip(drawn, range(size), strict=False)]

@@ -228,8 +228,10 @@ def _families(annotation: Any) -> dict[str, type[BaseModel]]:
 
 
 # Keys of data that name a user's own; asking for the built-in data takes them out of a recipe.
-OWN_DATA = ("train", "valid", "test", "file", "column", "text", "pairs", "graph", "edges")
-OWN_DATA += ("features", "labels")
+OWN_DATA = (
+    "train", "valid", "test", "file", "column", "text", "pairs",
+    "graph", "edges", "features", "labels",
+)  # fmt: skip
 
 
 def option_table(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
