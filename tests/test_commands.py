@@ -100,7 +100,7 @@ LITTLE_GRAMMAR = {"data.grammar.size": 60, "data.grammar.valid_size": 8,
                   "data.grammar.test_size": 8, "data.grammar.words": "small",
                   "data.grammar.max_words": 8}  # fmt: skip
 FINE_TUNING = {"training.steps": 2, "training.validate_every": 1}
-SERIES = {"training.steps": 4, "training.validate_every": 2, "model.hidden": 4}
+SERIES = {"training.steps": 4, "training.validate_every": 2, "training.seeds": 1, "model.hidden": 4}
 TINY: dict[str, dict[str, Any]] = {
     "transformer-tiny": {**TRANSFORMER, **TRANSLATION},
     "auto": {**TRANSFORMER, **TRANSLATION},
