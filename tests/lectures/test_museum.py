@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import regard
 from regard.base.errors import SettingsError
+from regard.base.special_tokens import SPECIALS
 from regard.cli.app import app
 from regard.lectures.museum import EXHIBITS, TICKETS, open_exhibit
 
@@ -56,20 +57,19 @@ def test_a_visit_trains_the_run_and_says_where_to_look(tmp_path: Path) -> None:
     assert [row[1] for row in cells[:-1]] == [row[0] for row in cells[1:]]
 
 
-def test_a_turned_vocabulary_spells_every_word_wrongly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turned_vocabulary_spells_every_word_wrongly(tmp_path: Path) -> None:
     few = [("cats sleep", "Katzen schlafen"), ("dogs sleep", "Hunde schlafen")] * 8
     damage = EXHIBITS["vocabulary"].damage
     assert damage is not None
     small = {"model.model_dim": 8, "model.heads": 1, "training.steps": 2, "decoding.max_length": 4}
+    small["tokenizer.mark_capitals"] = False
     regard.train("demo-transformer", data=few, out=tmp_path / "run", set=small, progress=False)
     before = regard.load(tmp_path / "run").target_tokenizer
     damage(tmp_path / "run")
     after = regard.load(tmp_path / "run").target_tokenizer
-    ids = before.encode("Katzen schlafen")
     assert after.size == before.size
-    assert set(after.decode(ids).split()).isdisjoint({"Katzen", "schlafen"})
+    words = range(len(SPECIALS) + 1, before.size)
+    assert [*map(after.pieces, ([i] for i in words))] == [before.pieces([i - 1]) for i in words]
 
 
 @pytest.mark.slow
