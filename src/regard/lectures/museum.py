@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from regard.base.files import write_file, write_json
-from regard.base.special_tokens import SPECIALS
 from regard.corpora.grammar import generate
 from regard.corpora.grammar.choices import RandomStream
 from regard.runs.display import Display
@@ -136,8 +135,10 @@ def _turn_vocabulary(run: Path) -> None:
     """Move each entry of the target vocabulary one place on, as another sorting would."""
     path = run / "target.json"
     record = json.loads(path.read_text(encoding="utf-8"))
-    special, words = record["tokens"][: len(SPECIALS)], record["tokens"][len(SPECIALS) :]
-    write_json(path, {**record, "tokens": [*special, words[-1], *words[:-1]]})
+    words = [token for token in record["tokens"] if any(map(str.isalpha, token))]
+    turned = dict(zip(words, [words[-1], *words[:-1]], strict=True))
+    tokens = [turned.get(token, token) for token in record["tokens"]]
+    write_json(path, {**record, "tokens": tokens})
 
 
 SMALL_TRANSFORMER: dict[str, Any] = {
