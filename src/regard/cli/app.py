@@ -25,6 +25,7 @@ from regard.cli.illustrate import illustrate
 from regard.cli.import_ import import_
 from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
+from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.museum import museum
 from regard.cli.options import CommandWithParts, ComputingCommand, FilesCommand, load_torch
@@ -117,6 +118,7 @@ for command in (
     intervene,
     explain,
     ladder,
+    lecture,
     illustrate,
     gradients,
     summary,

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from regard.base.errors import RegardError, RunError
 from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.series import future_times
-from regard.models.build import build_for
 from regard.models.forecaster import Forecast, Forecaster, build_forecaster
+from regard.models.sizes import build_for
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.data import Windows

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from regard.base.files import write_json
+from regard.batching.batch import split_rows
 from regard.batching.order import BatchPosition
 from regard.compute.device import beside, placed
 from regard.corpora.series import seasonal_forecast
@@ -30,10 +31,12 @@ from regard.tasks.forecasting.data import (
 from regard.tasks.forecasting.report import draw_trained, write_report
 from regard.tasks.forecasting.seeds import SeedStudy, SeedTest, top_share
 from regard.tasks.forecasting.settings import ForecastRecipe
-from regard.training.loop import Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Objective, Optimisation, Validation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
+from regard.training.update import Sharing
 
 
 def train_forecaster(
@@ -74,6 +77,7 @@ def train_forecaster(
             warmup=settings.warmup,
         ),
         clip=settings.clip,
+        sharing=Sharing(1, split_rows),
     )
     fit(
         model,

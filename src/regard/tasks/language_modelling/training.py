@@ -24,7 +24,8 @@ from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
 from regard.training.averages import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
-from regard.training.loop import Objective, Optimisation, fit
+from regard.training.loop import fit
+from regard.training.objective import Objective, Optimisation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers, Progress, read_metrics
 from regard.training.update import Sharing, UpdateResult
@@ -58,6 +59,7 @@ def train_language_model(
         validate=partial(
             validated, data, model, recipe, loss_of=loss_of, most=settings.validate_tokens
         ),
+        validates_together=True,
         read=partial(data.facts, recipe),
     )
     optimisation = Optimisation[Any](

@@ -29,9 +29,11 @@ from regard.tasks.node_classification.data import graph_facts, graph_input, node
 from regard.tasks.node_classification.report import write_report
 from regard.tasks.node_classification.settings import GraphRecipe
 from regard.training.checkpoint import CheckpointStore, load_weights
-from regard.training.loop import Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Objective, Optimisation, Validation
 from regard.training.progress import MetricsLog, Observer, Observers, Progress, read_metrics
+from regard.training.update import Sharing
 
 
 class EarlyStopping:
@@ -195,6 +197,7 @@ def _train_seed(
         optimizer=torch.optim.Adam(model.parameters(), weight_decay=settings.l2, fused=True),
         learning_rate=lambda step, share: settings.learning_rate,
         clip=float("inf"),
+        sharing=Sharing(1, NodeBatch.split),
     )
     progress = fit(
         model,
