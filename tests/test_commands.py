@@ -117,6 +117,7 @@ TINY: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 ALSO = {  # further options of other commands
     "finetune --task classify": {"training.epochs": 1},
+    "museum visit": {"training.epochs": 1},
     "finetune --task": {"training.steps": 2, "training.validate_every": 1},
     "compare --series --data": TRANSLATION,
     "compare --series": {**TRANSLATION, **LITTLE_GRAMMAR},
