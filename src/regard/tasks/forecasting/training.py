@@ -1,6 +1,8 @@
 """Training a forecaster: windows, model, loop and final test."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from regard.tasks.forecasting.data import (
     read_windows,
 )
 from regard.tasks.forecasting.report import draw_trained, write_report
+from regard.tasks.forecasting.seeds import SeedStudy, SeedTest, top_share
 from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.loop import fit
 from regard.training.losses import LossSum
@@ -90,6 +93,51 @@ def train_forecaster(
     write_json(run.folder / "test.json", score.to_dict())
     _keep_windows(run, windows)
     return loaded_model.TrainedForecaster(run, best, windows, score)
+
+
+def _with_seeds(
+    recipe: ForecastRecipe,
+    trained: loaded_model.TrainedForecaster,
+    *,
+    data: GivenSeries | None,
+    display: Display,
+) -> loaded_model.TrainedForecaster:
+    """Return the training with the errors of the other seeds, which are trained here."""
+    with display.waiting(f"Training with {recipe.training.seeds} seeds ..."):
+        own, *without = [
+            tuple(_seed_tests(recipe, attention, trained, data))
+            for attention in dict.fromkeys((recipe.model.attention, "none"))
+        ]
+    study = SeedStudy(own, without[0] if without else (), windows=len(trained.windows.test))
+    write_json(trained.run.folder / "test.json", trained.score.to_dict() | study.to_dict())
+    return replace(trained, study=study)
+
+
+def _seed_tests(
+    recipe: ForecastRecipe,
+    attention: str,
+    trained: loaded_model.TrainedForecaster,
+    data: GivenSeries | None,
+) -> Iterator[SeedTest]:
+    """Yield the test of each seed with this attention; the first one was trained already."""
+    settings = recipe.training
+    for offset in range(settings.seeds):
+        found = trained
+        if offset or attention != recipe.model.attention:
+            changed = recipe.model_copy(
+                update={
+                    "model": recipe.model.model_copy(update={"attention": attention}),
+                    "training": settings.model_copy(update={"seed": settings.seed + offset}),
+                    "data": recipe.data.model_copy(update={"seed": recipe.data.seed + offset}),
+                }
+            )
+            changed, windows = given_windows(changed, data)
+            with tempfile.TemporaryDirectory() as folder:
+                run = Run.create(Path(folder) / "run", changed)
+                found = train_forecaster(changed, run, windows=windows)
+        rows = np.sort(found.windows.test)
+        errors = (found.model.values(found.windows, rows) - found.windows.expected[rows]) ** 2
+        yield SeedTest(settings.seed + offset, found.score.mse, top_share(errors.sum(axis=1)))
 
 
 def squared_error(model: Forecaster, batch: WindowBatch) -> LossSum:
@@ -160,6 +208,8 @@ def train(
         limits = limits_of(settings.training)
         with display.training(limits, title=title, unit="values") as observer:
             trained = train_forecaster(settings, run, windows=windows, observers=[observer])
+        if settings.training.seeds > 1:
+            trained = _with_seeds(settings, trained, data=data, display=display)
         for path in trained.pictures:
             draw_trained(trained, path)
         write_report(trained, trained.report, title=settings.title or title)
