@@ -7,6 +7,7 @@ is bounded by its fields, and what is read is the model alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -14,6 +15,7 @@ from pydantic import BaseModel, Field
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import END
 from regard.models.inspection import Trace
+from regard.runs.film import film_of
 from regard.serving.attention import require_tokens
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.limits import ServerSettings
@@ -64,6 +66,24 @@ class ChangeRequest(BaseModel):
     patch: WrittenChanges = Field([], description="states taken from another text, as dogs=horses")
     other: str | None = Field(None, description="the text that states are taken from")
     api_key: str = KEY
+
+
+class FilmRequest(BaseModel):
+    """The frames of a training that was filmed."""
+
+    model: str | None = MODEL
+    api_key: str = KEY
+
+
+def film_frames(folder: Path | None) -> dict[str, Any]:
+    """Return the frames that a run has kept."""
+    frames = film_of(folder) if folder is not None else []
+    if not frames:
+        raise bad_request(
+            "This training was not filmed: train with --set training.film=true to see what the "
+            "model looks at change."
+        )
+    return {"frames": frames}
 
 
 def head_numbers(loaded: Any, request: HeadRequest, settings: ServerSettings) -> dict[str, Any]:
