@@ -138,6 +138,7 @@ def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, 
         "layers": layers,
         "heads": heads,
         "encoder_layers": encoder_layers,
+        "built_in": model.recipe.data.built_in,
         "film": model.folder is not None and bool(film_of(model.folder)),
         "examples": list(model.examples),
     }
