@@ -48,7 +48,7 @@ def main() -> None:
         details["inseq_versions"] = found["versions"]
         figures["inseq_difference"] = max(found["differences"].values())
         print(found["differences"])
-    command = "python bench/explain.py --demo runs/demo"
+    command = "python bench/explain.py --demo runs/demo --inseq inseq.json"
     print(write_result("explain", figures, command=command, details=details))
 
 

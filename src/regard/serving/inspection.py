@@ -27,7 +27,7 @@ from regard.tasks.lens import Lens
 from regard.tasks.translation.data import grammar_splits
 from regard.tasks.translation.settings import GrammarSettings
 
-MOST_SEARCHED = 20_000  # training pairs of the built-in corpus
+MOST_SEARCHED = 5_000  # training pairs of the built-in corpus
 MODEL = Field(None, description="name of a model, as /models lists them")
 KEY = Field("", description="where the server requires one")
 TOKENS = Field(None, description="token ids of the translation; none: the model's own")
@@ -99,8 +99,9 @@ def places_found(loaded: Any, request: WhereRequest, settings: ServerSettings) -
     if not loaded.attends:
         raise bad_request("This model has no attention.")
     asked = request.model_dump(include={"attends", "attended", "part", "layer", "head", "least"})
-    found = find_gazes(loaded, _training_pairs(data.grammar.model_dump_json()), GazeQuery(**asked))
-    return {"count": len(found), "places": [gaze.to_dict() for gaze in found[:MOST_SHOWN]]}
+    pairs = _training_pairs(data.grammar.model_dump_json())
+    found = find_gazes(loaded, pairs, GazeQuery(**asked))
+    return {"searched": len(pairs), "count": len(found), "places": [gaze.to_dict() for gaze in found[:MOST_SHOWN]]}
 
 
 @lru_cache(maxsize=2)

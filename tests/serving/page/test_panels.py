@@ -204,7 +204,7 @@ def test_other_places_of_a_head_are_listed(visit, attend):
 
     def answer(route):
         asked.append(route.request.post_data_json)
-        route.fulfill(json={"count": 7, "places": places})
+        route.fulfill(json={"searched": 100, "count": 7, "places": places})
 
     routes = {"**/models": with_facts(built_in=True), "**/where": answer}
     screen = visit({"open": "where", "model": "transformer"}, routes=routes)

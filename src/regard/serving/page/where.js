@@ -80,9 +80,9 @@ function createWhere() {
     if (!signal.aborted) box.removeAttribute("aria-busy");
   }
 
-  function draw({ count: number, places }, attends, attended) {
-    count.textContent = number === 0 ? `It never attends from “${attends}” to “${attended}” in the training examples.`
-      : `${number} ${number === 1 ? "place" : "places"}; the strongest are below.`;
+  function draw({ searched, count: number, places }, attends, attended) {
+    count.textContent = number === 0 ? `It never attends from “${attends}” to “${attended}” in ${searched} training examples.`
+      : `${number} ${number === 1 ? "place" : "places"} in ${searched} training examples; the strongest are below.`;
     const [rows, columns] = PARTS[part.value];
     list.replaceChildren(...places.map((place) => {
       const marked = (side) => place[side].split(/\s+/).flatMap((word, at) => {
