@@ -92,7 +92,7 @@ class Taken:
 def take(learning: Learning, *, processes: int, updates: int, double: bool) -> Taken:
     """Take updates with a number of processes; the learning stays as it is."""
     model, objective = learning.model, learning.objective
-    before = deepcopy(model.state_dict())
+    before, kind = deepcopy(model.state_dict()), next(model.parameters()).dtype
     optimizer_before = deepcopy(learning.optimisation.optimizer.state_dict())
     batches_from = objective.batches_from
 
@@ -126,7 +126,7 @@ def take(learning: Learning, *, processes: int, updates: int, double: bool) -> T
         weights = [p.detach().clone() for p in model.parameters()]
     finally:
         del model.train, learning.optimisation.optimizer.step
-        model.float()
+        model.to(kind)
         model.load_state_dict(before)
         learning.optimisation.optimizer.load_state_dict(optimizer_before)
     return Taken(losses, gradients, weights)
