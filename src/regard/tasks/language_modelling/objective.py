@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.attention.experts import GateCosts
+from regard.attention.costs import LayerCosts
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN
 from regard.batching.texts import AnswerBatch, StreamBatch
@@ -49,7 +49,7 @@ def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[.
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
     """Return the summed loss of the tokens that a batch asks for."""
-    batch, costs = beside(model, batch), GateCosts(model)
+    batch, costs = beside(model, batch), LayerCosts(model)
     loss = chunked_token_loss(
         model(batch.tokens, **costs.probing).features,
         expected=batch.expected,
@@ -57,7 +57,7 @@ def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch)
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
-    return loss._replace(objective=costs.added_to(loss.objective))
+    return loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
 
 
 def hidden_token_loss(
@@ -79,7 +79,7 @@ def hidden_token_loss(
     read = torch.where(chosen & (fate < HIDDEN), mark, tokens)
     read = torch.where(chosen & (fate >= HIDDEN_OR_LEFT), others, read)
     read, tokens, chosen = beside(model, (read, tokens, chosen))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     loss = chunked_token_loss(
         model(read, **costs.probing).features,
         expected=tokens,
@@ -88,7 +88,9 @@ def hidden_token_loss(
         bias=model.projection.bias,
     )
     grown = batch.target_tokens / chosen.sum()
-    return LossSum(costs.added_to(loss.objective * grown), loss.nats * grown)
+    return LossSum(
+        costs.added_to(loss.objective * grown, tokens=batch.target_tokens), loss.nats * grown
+    )
 
 
 def validated(

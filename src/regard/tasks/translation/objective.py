@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.attention.experts import GateCosts
+from regard.attention.costs import LayerCosts
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
@@ -61,7 +61,7 @@ def batch_loss(
     """Return the summed loss of a batch, with what its attention costs if that is asked for."""
     batch = beside(model, batch)
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     output = model(
         batch.source, batch.source_mask, batch.target_input, with_weights=attends, **costs.probing
     )
@@ -73,7 +73,7 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
-    loss = loss._replace(objective=costs.added_to(loss.objective))
+    loss = loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
     cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost)
 
@@ -114,7 +114,7 @@ def _consistent_loss(
         twice = drop_words(twice, word_dropout)
     batch, twice = beside(model, (batch, twice))
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     output = model(
         twice.source, twice.source_mask, twice.target_input, with_weights=attends, **costs.probing
     )
@@ -127,7 +127,9 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
-    loss = loss._replace(objective=costs.added_to(loss.objective, share=0.5))
+    loss = loss._replace(
+        objective=costs.added_to(loss.objective, tokens=batch.target_tokens, share=0.5)
+    )
     cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 
