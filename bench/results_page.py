@@ -190,8 +190,8 @@ SECTIONS: dict[str, list[Entry]] = {
         Entry(
             "scale",
             "Long outputs and bf16",
-            "Compared with this program before the change, or with single precision; the outputs of "
-            "both searches are the same.",
+            "Compared with this program before the change, or with single precision; the outputs "
+            "of both searches are the same.",
             tables.scale,
         ),
         Entry(
