@@ -174,8 +174,7 @@ def _train_seed(
     observers: Sequence[Observer],
 ) -> loaded_model.SeedResult:
     settings, split = recipe.training, _split(graph)
-    folder = loaded_model.seed_folder(run, seed)
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder := loaded_model.seed_folder(run, seed)).mkdir(parents=True, exist_ok=True)
     train, valid, test = (
         node_batch(graph, tensors, torch.from_numpy(part))
         for part in (split.train, split.valid, split.test)
