@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,12 @@ def _cell(cell: Any) -> Iterator[str]:
         yield MATHEMATICS.sub(_equation, cell.source)
         return
     yield f"```python\n{cell.source}\n```"
-    for output in cell.get("outputs", []):
-        yield from _output(output)
+    for kind, outputs in groupby(cell.get("outputs", []), key=lambda output: output.output_type):
+        if kind == "stream":
+            yield _text("".join(output.text for output in outputs if output.name == "stdout"))
+        else:
+            for output in outputs:
+                yield from _output(output)
 
 
 def _equation(found: re.Match[str]) -> str:
@@ -85,10 +90,6 @@ def _equation(found: re.Match[str]) -> str:
 
 def _output(output: Any) -> Iterator[str]:
     """Return an output as HTML: what is drawn, or else the text."""
-    if output.output_type == "stream":
-        if output.name == "stdout":
-            yield _text(output.text)
-        return
     data = output.get("data", {})
     if "text/html" in data:
         lines = [line for line in data["text/html"].splitlines() if line.strip()]
