@@ -16,6 +16,7 @@ from regard.compute.device import beside, placed
 from regard.corpora.series import seasonal_forecast
 from regard.models.forecaster import Forecaster
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.scoring.measures import ForecastScore, score_forecast
 from regard.settings.recipe import Recipe, expect
@@ -90,6 +91,7 @@ def train_forecaster(
     best = loaded_model.load(run.folder)
     score = measure_forecaster(best, windows)
     write_json(run.folder / "test.json", score.to_dict())
+    _keep_windows(run, windows)
     return loaded_model.TrainedForecaster(run, best, windows, score)
 
 
@@ -168,6 +170,14 @@ def _validate(model: Forecaster, windows: WindowBatch, rows: torch.Tensor) -> Va
     errors = [float(squared_error(model, batch).nats) for batch in windows.parts(rows)]
     loss = sum(errors) / (len(rows) * windows.expected.shape[1])
     return Validation(metrics={"loss": loss}, value=loss)
+
+
+def _keep_windows(run: Run, windows: Windows) -> None:
+    """Keep the last windows of the test, in the units of the series, for the page to begin with."""
+    if not windows.series.inputs:
+        rows = np.sort(windows.test)[::-1][:EXAMPLE_COUNT]
+        kept = (windows.series.in_units(windows.inputs[row]) for row in rows)
+        keep_inputs(run.folder, (", ".join(f"{value:.7g}" for value in one) for one in kept))
 
 
 def _save_scale(run: Run, windows: Windows) -> None:

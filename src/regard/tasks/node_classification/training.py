@@ -21,6 +21,7 @@ from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, evidence_of, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.node_classification import data as task_data
@@ -129,6 +130,8 @@ def train_node_classifier(
             )
     accuracy = loaded_model.NodeAccuracy(tuple(results))
     write_json(run.folder / loaded_model.RESULT, accuracy.to_dict())
+    nodes = range(EXAMPLE_COUNT) if graph.split is None else graph.split.test[:EXAMPLE_COUNT]
+    keep_inputs(run.folder, (graph.name(int(node)) for node in nodes))
     best = loaded_model.load(run.folder, known=(graph, tensors))
     best.save_predictions(run.folder / loaded_model.PREDICTIONS)
     return loaded_model.TrainedNodeClassifier(run, best, accuracy)

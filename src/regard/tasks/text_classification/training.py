@@ -24,6 +24,7 @@ from regard.corpora.store import StoredSequence
 from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import keep_inputs
 from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
@@ -134,6 +135,7 @@ def train_text_classifier(
     best = loaded_model.load(run.folder)
     score = best.score(splits.test or splits.valid)
     write_json(run.folder / "test.json", score.to_dict())
+    keep_inputs(run.folder, (one.text for one in splits.test or splits.valid))
     return loaded_model.TrainedTextClassifier(
         run, best, score, part="test" if splits.test else "validation"
     )
