@@ -35,7 +35,7 @@ def test_there_is_one_for_each_topic_of_the_guide() -> None:
     topics = {path.stem for path in (ROOT / "docs" / "lectures").glob("*.md")}
     assert {path.stem for path in NOTEBOOKS} == topics - {"index", "coverage"}
     index = (ROOT / "docs" / "notebooks" / "index.md").read_text(encoding="utf-8")
-    assert all(f"]({path.stem}.md)" in index for path in NOTEBOOKS)
+    assert all(f"]({path.stem}.ipynb)" in index for path in NOTEBOOKS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

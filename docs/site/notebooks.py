@@ -16,6 +16,7 @@ import nbformat
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CELL_SECONDS = 300
@@ -33,6 +34,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         name = f"notebooks/{path.stem}.md"
         files.append(File.generated(config, name, content=page(executed(path), path.name)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead the links of the list to the pages; in the repository they lead to the notebooks."""
+    is_list = page.file.src_uri == "notebooks/index.md"
+    return markdown.replace(".ipynb)", ".md)") if is_list else markdown
 
 
 def executed(path: Path) -> Any:
