@@ -31,7 +31,7 @@ SMALL = {
     "train fibonacci": ["--set", "training.steps=2", "--set", "training.seeds=1"],
     "train simple": [*FEW_PAIRS, "--set", "model.hidden=8", "--set", "model.embedding=8"],
     "train seq2seq": [*FEW_PAIRS, "--set", "model.hidden=8", "--set", "model.embedding=8"],
-    "train gat": ["--set", "training.epochs=2", "--set", "training.seeds=1"],
+    "train gat": ["--set", "training.steps=2", "--set", "training.seeds=1"],
     "train gpt-nano": ["--set", "training.steps=2", "--set", "model.layers=1",
                        "--set", "model.model_dim=8", "--set", "model.feed_forward=8",
                        "--set", "model.heads=2", "--set", "model.context=16"],
