@@ -92,7 +92,7 @@ def _points(
     ]
 
 
-def _between(values: Sequence[float]) -> np.ndarray:
+def _between(values: Sequence[float] | Sequence[int]) -> np.ndarray:
     return np.geomspace(float(min(values)), float(max(values)), PLACES)
 
 
