@@ -94,7 +94,7 @@ def test_a_classifier_shows_whom_it_takes_for_whom(run: Any, refuse: Any, tmp_pa
 
 
 def test_a_series_is_shown_with_its_forecasts(run: Any, refuse: Any, tmp_path: Path) -> None:
-    fast = ["--set", "training.steps=2", "--set", "training.warmup=0"]
+    fast = ["--set", "training.steps=2", "--set", "training.warmup=0", "--set", "training.seeds=1"]
     run("train", "fibonacci-lecture", "--out", tmp_path / "f", *fast)
     run("look", tmp_path / "f", "--out", tmp_path / "f.csv")
     assert (tmp_path / "f.csv").read_text().startswith("time,series,forecast\n")

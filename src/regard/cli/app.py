@@ -27,6 +27,7 @@ from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
 from regard.cli.lecture import lecture
 from regard.cli.look import look
+from regard.cli.museum import museum
 from regard.cli.options import CommandWithParts, ComputingCommand, FilesCommand, load_torch
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
@@ -133,6 +134,7 @@ for command in (
 app.add_typer(corpus, name="corpus")
 app.add_typer(exercise, name="exercise")
 app.add_typer(study, name="study")
+app.add_typer(museum, name="museum")
 
 
 def main(arguments: list[str] | None = None) -> None:

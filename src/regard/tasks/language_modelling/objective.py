@@ -1,7 +1,7 @@
 """What a language model learns: the next token of a text, or tokens that are hidden in it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,14 +12,15 @@ from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN
 from regard.batching.texts import AnswerBatch, StreamBatch
 from regard.compute.device import beside
+from regard.compute.group import shared_out
 from regard.models.language_model import LanguageModel
 from regard.settings.language_models import BidirectionalSettings
 from regard.tasks.language_modelling import data as task_data
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.tokenizers import RunningText
-from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss
+from regard.training.objective import Validation
 
 # Of the tokens that were chosen: those hidden, and those hidden or left (Devlin et al. 2019, 3.1).
 HIDDEN, HIDDEN_OR_LEFT = 0.8, 0.9
@@ -105,11 +106,20 @@ def validated(
     They are those of all that was held out, or of `most` of its tokens. Guesses of hidden tokens
     are no code of the text, so they have no bits.
     """
-    nats, tokens = 0.0, 0
-    for batch in data.validation(recipe, most=most):
-        nats += float(loss_of(model, batch).nats)
-        tokens += batch.target_tokens
-    loss = nats / tokens
+
+    def batches() -> Iterator[StreamBatch | AnswerBatch]:
+        yield from data.validation(recipe, most=most)
+
+    def sums(numbers: Sequence[int]) -> list[tuple[float, int]]:
+        wanted = set(numbers)
+        return [
+            (float(loss_of(model, batch).nats), batch.target_tokens)
+            for number, batch in enumerate(batches())
+            if number in wanted
+        ]
+
+    losses = shared_out(range(sum(1 for _ in batches())), sums)
+    loss = sum(nats for nats, _ in losses) / sum(tokens for _, tokens in losses)
     metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
     if isinstance(data, task_data.TextData) and not model.reads_both_ways:
         bits = loss / math.log(2) * len(data.valid)  # its first token costs as the others do
