@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.pictures.scaling import Points, ScalingPanel, draw_scaling
+from regard.pictures.scaling import ScalingPanel, draw_scaling
 from regard.pictures.studies import LengthPanel, draw_by_length
 from regard.studies.efficiency import LengthCosts
 from regard.studies.scaling import ScaledRun, ScalingLaw, fit_law
@@ -83,10 +83,10 @@ def _by_compute(runs: Sequence[ScaledRun], law: ScalingLaw) -> ScalingPanel:
 
 def _points(
     runs: Sequence[ScaledRun], place: Callable[[ScaledRun], float], **wanted: int
-) -> Points:
+) -> list[tuple[float, float]]:
     """Return the losses of runs with these properties."""
     return [
-        (place(run), run.loss)
+        (float(place(run)), run.loss)
         for run in runs
         if all(getattr(run, name) == value for name, value in wanted.items())
     ]
@@ -96,5 +96,5 @@ def _between(values: Sequence[float] | Sequence[int]) -> np.ndarray:
     return np.geomspace(float(min(values)), float(max(values)), PLACES)
 
 
-def _line(across: np.ndarray, up: np.ndarray) -> Points:
+def _line(across: np.ndarray, up: np.ndarray) -> list[tuple[float, float]]:
     return list(zip(across.tolist(), up.tolist(), strict=True))
