@@ -8,8 +8,8 @@ On Cora (standard split), with layers of equal width (64 inner units, two layers
   graph convolution, attention with five scores, messages with vectors of edge types and with a
   learned vector for each edge;
 - the vectors of edges that a model stores;
-- test accuracy over seeds after 100 updates, nothing being chosen by validation, and how much of the
-  training loss is left after 20 updates without dropout ("harder to optimise": more is left);
+- test accuracy over seeds after 100 updates, nothing being chosen by validation, and how much of
+  the training loss is left after 20 updates without dropout ("harder to optimise": more is left);
 - expressiveness: a random graph whose classes depend on a number on each edge, not on the nodes;
   graph attention does not see it, messages with given vectors do.
 
