@@ -121,7 +121,7 @@ def graph_kinds(result: Result) -> str:
     head = ["Cora", "ms an update", "MB for the gradient", "test accuracy (%)", "loss left"]
     figures = result["figures"]
     return (
-        f"{table(head, rows_of(result, rows, '.2f'))}\n\nWhere only numbers on edges tell the class: "
+        f"{table(head, rows_of(result, rows, '.2f'))}\n\nWhere only edges tell the class: "
         f"attention {figures['marked_edges_attention_accuracy']:.1f} %, messages with given "
         f"vectors {figures['marked_edges_given_accuracy']:.1f} %."
     )
