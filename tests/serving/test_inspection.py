@@ -50,7 +50,9 @@ def test_the_built_in_corpus_is_searched(served_models):
     from regard.tasks.translation.search import GazeQuery, find_gazes
 
     loaded = served_models[1].translator
-    grammar = loaded.recipe.data.grammar.model_copy(update={"size": 40, "words": "small"})
+    grammar = loaded.recipe.data.grammar.model_copy(
+        update={"size": 40, "valid_size": 1, "test_size": 1, "max_words": 8}
+    )
     data = loaded.recipe.data.model_copy(update={"built_in": True, "grammar": grammar})
     built_in = LoadedTranslator(
         model=loaded.model,

@@ -98,8 +98,6 @@ def look(
 
     Example: regard look runs/t "cats like dogs" --part encoder --out heads.html
 
-    Example: regard look runs/t "cats like dogs" --lens
-
     Example: regard look runs/t --where Hunde:dogs --layer 1 --head 0
 
     Example: regard look --positions sinusoidal --out positions.pdf

@@ -101,15 +101,16 @@ def places_found(loaded: Any, request: WhereRequest, settings: ServerSettings) -
     asked = request.model_dump(include={"attends", "attended", "part", "layer", "head", "least"})
     pairs = _training_pairs(data.grammar.model_dump_json())
     found = find_gazes(loaded, pairs, GazeQuery(**asked))
-    return {"searched": len(pairs), "count": len(found), "places": [gaze.to_dict() for gaze in found[:MOST_SHOWN]]}
+    shown = [gaze.to_dict() for gaze in found[:MOST_SHOWN]]
+    return {"searched": len(pairs), "count": len(found), "places": shown}
 
 
 @lru_cache(maxsize=2)
 def _training_pairs(grammar: str) -> list[SentencePair]:
     """Return training pairs of the built-in corpus, at most as many as are searched."""
     settings = GrammarSettings.model_validate_json(grammar)
-    size = min(settings.size, MOST_SEARCHED)
-    return list(grammar_splits(settings.model_copy(update={"size": size})).train)
+    sizes = {"size": min(settings.size, MOST_SEARCHED), "valid_size": 1, "test_size": 1}
+    return list(grammar_splits(settings.model_copy(update=sizes)).train)
 
 
 class FilmRequest(BaseModel):
