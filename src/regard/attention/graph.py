@@ -81,7 +81,8 @@ def dense(features: Features) -> Float[Tensor, "nodes features"]:
     if isinstance(features, Tensor):
         return features
     place = features.entries.target, features.entries.source
-    return torch.zeros(features.shape).index_put(place, features.values, accumulate=True)
+    empty = features.values.new_zeros(features.shape)
+    return empty.index_put(place, features.values, accumulate=True)
 
 
 SLOPE = 0.2  # of LeakyReLU, as in Velickovic et al. 2018, section 2.1

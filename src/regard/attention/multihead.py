@@ -17,7 +17,7 @@ from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import uses_hand_kernels
+from regard.compute.device import HOST, on_host, uses_hand_kernels
 from regard.compute.dropout import Dropout
 from regard.compute.kernels import (
     fused_attention,
@@ -159,10 +159,10 @@ class MultiHeadAttention(nn.Module):
             query = self.query_norm(query)
         if with_weights or self.score is not None or probe is not None:
             found = self._plain(query, *memory, penalties=penalties, probe=probe)
-        elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
-            found = self._short(query, *memory, penalties=penalties)
+        elif self._fuses(query, memory.keys):
+            found = fused_attention(query, *memory, penalties=penalties, dropout=self._share)
         else:
-            found = fused_attention(query, *memory, penalties=penalties)
+            found = self._short(query, *memory, penalties=penalties)
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
@@ -194,10 +194,16 @@ class MultiHeadAttention(nn.Module):
                 real=visibility.real,
                 dropout=self._drop,
             )
-        if simple and not self._drops and _is_long(visibility.target, visibility.source):
+        if simple and self._fuses(query, keys):
             only = visibility.causal_only
-            penalties = None if only else visibility.penalties
-            return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
+            return fused_attention(
+                query,
+                keys,
+                values,
+                penalties=None if only else visibility.penalties,
+                causal_only=only,
+                dropout=self._share,
+            )
         if simple:
             return self._short(query, keys, values, penalties=visibility.penalties)
         found = self._plain(
@@ -270,9 +276,9 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Attend by batched products; on a CPU with the gradient by hand."""
         learned_bias = penalties is not None and penalties.requires_grad  # no gradient by hand
-        if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
+        if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled(HOST.type):
             return Attended(self._plain(query, keys, values, penalties=penalties).context, None)
-        share = self.dropout.p if self._drops else 0.0
+        share = self._share
         if self.groups == self.heads:
             context = short_attention(query, keys, values, penalties=penalties, dropout=share)
             return Attended(context, None)
@@ -307,9 +313,19 @@ class MultiHeadAttention(nn.Module):
         bias = self.projection.bias
         return self.projection.weight[part], None if bias is None else bias[part]
 
+    def _fuses(self, query: Tensor, keys: Tensor) -> bool:
+        """Return whether torch's fused kernel pays: always, but on a processor for long inputs."""
+        if not on_host(query):
+            return True
+        return not self._drops and _is_long(query.shape[2], keys.shape[2])
+
     @property
     def _drops(self) -> bool:
         return self.training and self.dropout.p > 0
+
+    @property
+    def _share(self) -> float:
+        return self.dropout.p if self._drops else 0.0
 
     @property
     def _drop(self) -> Dropout | None:
@@ -327,7 +343,7 @@ def score_heads(
 
 
 def _is_long(target: int, source: int) -> bool:
-    """Return whether the fused kernel pays; for a single query it never does."""
+    """Return whether the fused kernel pays on a processor; for a single query it never does."""
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
 
 

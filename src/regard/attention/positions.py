@@ -167,9 +167,12 @@ class Sinusoids(AddedPositions):
         self.layout = layout
         self.offset = offset
         steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - 1 if stretched else waves)
-        self.rates: Tensor
-        # In double precision, so that far positions are as exact as near ones.
-        self.register_buffer("rates", torch.exp(-math.log(base) * steps), persistent=False)
+        # In double precision, so that far positions are as exact as near ones. It stays on the
+        # processor, since not every device has numbers of this precision.
+        self.rates = torch.exp(-math.log(base) * steps)
+        self.here: Tensor
+        self.register_buffer("here", torch.empty(0), persistent=False)  # moves with the model
+        self._tables: dict[tuple[torch.device, torch.dtype], Tensor] = {}
 
     @classmethod
     def build(cls, options: PositionOptions) -> Sinusoids:
@@ -185,9 +188,25 @@ class Sinusoids(AddedPositions):
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "{length} model_dim"]:
         """Return the vectors of `length` positions from `start` on."""
+        return self.on(self.here.device, length, start=start, dtype=dtype)
+
+    def on(
+        self, device: torch.device, length: int, *, start: int, dtype: torch.dtype
+    ) -> Float[Tensor, "{length} model_dim"]:
+        """Return the vectors on a device; what is not the processor keeps those it has needed."""
         first = start + self.offset
+        if device.type == self.rates.device.type:
+            return self._vectors(first, length, dtype)
+        table = self._tables.get((device, dtype))
+        if table is None or len(table) < first + length:
+            places = 1 << max(8, (first + length - 1).bit_length())
+            table = self._vectors(0, places, dtype).to(device)
+            self._tables[device, dtype] = table
+        return table[first : first + length]
+
+    def _vectors(self, first: int, length: int, dtype: torch.dtype) -> Tensor:
         places = torch.arange(first, first + length, device=self.rates.device)
-        angles = places[:, None] * self.rates.double()  # [length, waves]
+        angles = places[:, None] * self.rates  # [length, waves]
         pair = (angles.sin(), angles.cos())
         halves = self.layout == "halves"
         return (torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(1)).to(dtype)
@@ -301,14 +320,14 @@ class Rotary(RotatedPositions):
         self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
     ) -> Float[Tensor, "batch heads time head_dim"]:
         """Return the vectors rotated by the angles of the positions from `start` on."""
-        waves = self.sinusoids(heads.shape[2], start=start, dtype=heads.dtype)
+        waves = self.sinusoids.on(heads.device, heads.shape[2], start=start, dtype=heads.dtype)
         sine, cosine = waves.chunk(2, dim=-1)  # [time, head_dim / 2]
         first, second = heads.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
     def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
         """Return the cosine of the angle between equal vectors, for every distance and wave."""
-        return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates.double())
+        return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates)
 
 
 def slowed(rates: Float[Tensor, "waves"], options: PositionOptions) -> Float[Tensor, "waves"]:

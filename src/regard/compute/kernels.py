@@ -85,6 +85,7 @@ def fused_attention(
     *,
     penalties: Tensor | None = None,
     causal_only: bool = False,
+    dropout: float = 0.0,
 ) -> Attended:
     """Return the context by torch's fused kernel, which never holds all the weights.
 
@@ -96,6 +97,7 @@ def fused_attention(
         values,
         attn_mask=None if causal_only else _four_axes(penalties),
         is_causal=causal_only,
+        dropout_p=dropout,
         enable_gqa=query.shape[1] != keys.shape[1],
     )
     return Attended(context, None)

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import has_idle_avx512
+from regard.compute.device import HOST, has_idle_avx512, on_host
 
 # The number of multiplications below which preparing a product costs more than it saves, and the
 # number of rows below which transposing a weight does.
@@ -36,7 +36,7 @@ def linear(
     bias: Float[Tensor, "output_dim"] | None = None,
 ) -> Float[Tensor, "*places output_dim"]:
     """Return x W^T + b, as torch's `linear` does."""
-    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
+    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled(HOST.type):
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
         return onednn_product(inputs, kept, bias)
@@ -83,7 +83,7 @@ def add_product(
 
 def transposed(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
     """Return a transposed matrix that is to be the right side of many products."""
-    return matrix.T.contiguous() if matrix.device.type == "cpu" and prefers_onednn() else matrix.T
+    return matrix.T.contiguous() if on_host(matrix) and prefers_onednn() else matrix.T
 
 
 class _Linear(torch.autograd.Function):
@@ -116,7 +116,7 @@ def onednn_pays(left: Tensor, right: Tensor) -> bool:
     return (
         prefers_onednn()
         and left.dtype == right.dtype == torch.float32
-        and left.device.type == "cpu"
+        and on_host(left)
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
         and not torch.compiler.is_compiling()
     )

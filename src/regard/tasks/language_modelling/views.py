@@ -3,6 +3,7 @@
 import torch
 
 from regard.base.errors import SettingsError
+from regard.compute.device import beside
 from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word
 from regard.tasks.experts import gate_weights, view_of_experts
 from regard.tasks.language_modelling.model import HeadView, load
@@ -31,7 +32,7 @@ def experts_view(request: LookRequest) -> View:
     model = load(request.run)
     ids = model.read_ids(request.sentence)
     found = gate_weights(
-        lambda probe: model.model(torch.tensor([ids]), probe=probe),
+        lambda probe: model.model(beside(model.model, torch.tensor([ids])), probe=probe),
         part="encoder" if model.model.reads_both_ways else "decoder",
         tokens=model.text.pieces(ids),
     )

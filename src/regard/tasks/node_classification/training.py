@@ -169,12 +169,14 @@ def _train_seed(
     settings, split = recipe.training, _split(graph)
     folder = loaded_model.seed_folder(run, seed)
     folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(seed)
+    model = placed(loaded_model.fresh_network(recipe, graph))
+    if settings.batch_nodes is None:  # a whole graph is moved once, of another one its samples
+        tensors = beside(model, tensors)
     train, valid, test = (
         node_batch(graph, tensors, torch.from_numpy(part))
         for part in (split.train, split.valid, split.test)
     )
-    torch.manual_seed(seed)
-    model = placed(loaded_model.fresh_network(recipe, graph))
     log = MetricsLog(folder / loaded_model.METRICS, resume_step=CheckpointStore(folder).step)
     earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)

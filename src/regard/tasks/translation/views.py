@@ -14,6 +14,7 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import SPECIALS
 from regard.batching.batch import collate, encode_pairs
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.pictures.heat_map import write_map
 from regard.pictures.terminal import terminal_heat_map
@@ -56,7 +57,7 @@ def translator_heads(
     (example,) = encode_pairs(
         [SentencePair(text, said)], model.source_tokenizer, model.target_tokenizer
     )
-    batch = collate([example])
+    batch = beside(model.model, collate([example]))
     with torch.inference_mode():
         maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
     found = {"cross": maps.cross, "encoder": maps.encoder, "decoder": maps.decoder}[part]
@@ -71,7 +72,7 @@ def translator_heads(
         "decoder": (read, read),
     }[part]
     title = f"attention {PARTS[part]}"
-    return said, _labelled(found[:, 0].numpy(), rows, columns, title=title, pieces=pieces)
+    return said, _labelled(found[:, 0].cpu().numpy(), rows, columns, title=title, pieces=pieces)
 
 
 def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str, *, begun: bool = False) -> Side:
@@ -159,7 +160,7 @@ def experts_view(request: LookRequest) -> View:
     (example,) = encode_pairs(
         [SentencePair(request.sentence, said)], model.source_tokenizer, model.target_tokenizer
     )
-    batch = collate([example])
+    batch = beside(model.model, collate([example]))
     source = _side(model.source_tokenizer, example.source, request.sentence)
     read = _side(model.target_tokenizer, example.target, said, begun=True)
     found = gate_weights(
