@@ -4,46 +4,53 @@
 
 Generated pairs of two invented languages (60,000 words each, as frequent as Zipf says, 15 words a
 sentence) are written as gzipped TSV shards: one million and ten million. `transformer-tiny` trains
-on them in child processes.
+on them in child processes, which note wall-clock and processor seconds (their helpers' included).
 
-first update: seconds from `regard.train` to the end of the first update on a million pairs, of the
-    code in --before (a checkout of the code before stores) and of this one without a store.
-memory: the most resident memory in the process of training from its first update on, on ten
-    million pairs less on one million.
-tokenizer: the most resident memory until the first update, on ten million pairs.
-resume: seconds from `regard.train(resume=...)` to the end of the first update, on ten million.
+one: one million pairs, without a store: seconds from `regard.train` to the end of the first
+    update, and the most resident memory from then on.
+ten: ten million pairs: the same, the most resident memory until the first update
+    (`tokenizer_peak_mb`), and seconds from `regard.train(resume=...)` to the first update.
+before: seconds to the first update of the code in --before (a checkout of the code before stores),
+    on 100,000 and 200,000 pairs. A straight line through both gives those of a million, where that
+    code takes 7 GB and a quarter of an hour; its training of SentencePiece grows slightly faster
+    than a straight line, so that the ratio is not flattered.
 tokenise: pairs a second of our phase, over those of SentencePiece alone, on texts that are in
     memory, in as many processes.
 exact: 20 trainings on a mixture with sampled subwords, each killed at a random moment and resumed
     in a new process; how many end with the weights of one that was not killed, byte for byte.
 
-Each part adds its figures to results/stores.json; parts that were measured before are kept.
+Each part adds its figures to results/stores.json; parts that were measured before are kept. The
+peak at the end of a training is measured by bench/bounded.py and copied from its result.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import itertools
 import json
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from result import read_result, write_result
 
 HERE = Path(__file__).resolve()
-SIZES = {"one": (1_000_000, 4), "ten": (10_000_000, 16)}
-VOCABULARY, BLOCK = 60_000, 50_000
+MILLION, SHARDS = 1_000_000, 4
+BEFORE = (100_000, 200_000)
+SIZES = {"one": MILLION, "ten": 10 * MILLION, **{f"before-{size}": size for size in BEFORE}}
+VOCABULARY, BLOCK = 60_000, 20_000
 UPDATES = 40  # after the first one, during which memory is measured
 KILLS = 20
 PROCESSES = 2
@@ -51,22 +58,26 @@ PROCESSES = 2
 
 def write_corpus(folder: Path, name: str) -> list[Path]:
     """Write the generated pairs as shards, if they are not there yet."""
-    pairs, shards = SIZES[name]
+    pairs, shards = SIZES[name], 1 if name.startswith("before") else SHARDS
     paths = [folder / f"{name}.{shard:02}.tsv.gz" for shard in range(shards)]
     draw = random.Random(7)
     sources, targets = words(draw, ("", "s", "ed", "ing")), words(draw, ("", "en", "ung", "lich"))
-    weights = list(itertools.accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
-    for path in paths:
+    shares = np.cumsum(1 / (np.arange(VOCABULARY) + 3))
+    for number, path in enumerate(paths):
         written = path.with_suffix(".writing")
         if path.exists():
             continue
+        numbers = np.random.default_rng([pairs, number])
         with gzip.open(written, "wt", compresslevel=1) as file:
             for first in range(0, pairs // shards, BLOCK):
-                for _ in range(min(BLOCK, pairs // shards - first)):
-                    count = max(2, min(60, int(draw.lognormvariate(2.6, 0.5))))
-                    chosen = draw.choices(range(VOCABULARY), cum_weights=weights, k=count)
+                size = min(BLOCK, pairs // shards - first)
+                counts = np.clip(numbers.lognormal(2.6, 0.5, size), 2, 60).astype(int)
+                places = np.searchsorted(shares, numbers.random(counts.sum()) * shares[-1])
+                chosen, end = places.tolist(), 0
+                for count in counts.tolist():
+                    sentence, end = chosen[end : end + count], end + count
                     source, target = (
-                        " ".join(side[i] for i in chosen) for side in (sources, targets)
+                        " ".join([side[i] for i in sentence]) for side in (sources, targets)
                     )
                     file.write(f"{source}\t{target}\n")
         written.replace(path)
@@ -127,10 +138,12 @@ class Watch:
         self._count += 1
         if self._count == 1:
             self.record["first_update"] = time.perf_counter() - self.begun
+            self.record["first_update_cpu"] = cpu_seconds()
             self.record["peak_before_mb"] = peak_memory()
             Path("/proc/self/clear_refs").write_text("5")  # begin the peak anew
         if self._count > self.updates:
             self.record |= {"training_mb": peak_memory(), "phases": self.phases}
+            self.record["update_cpu"] = cpu_seconds() - self.record["first_update_cpu"]
             print(json.dumps(self.record), flush=True)
             for child in multiprocessing.active_children():
                 child.kill()
@@ -147,6 +160,12 @@ def peak_memory() -> float:
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of this process and of its helpers that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def child(options: dict[str, Any]) -> None:
@@ -184,44 +203,76 @@ def run_child(package: Path, options: dict[str, Any], *, cache: Path) -> dict[st
     return found
 
 
-def first_update(before: Path, folder: Path) -> dict[str, float]:
-    """Compare the time to the first update on a million pairs with that of the code before."""
-    shards = write_corpus(folder, "one")
-    whole = folder / "one.tsv.gz"  # the code before took no shards
-    if not whole.exists():
-        whole.write_bytes(b"".join(shard.read_bytes() for shard in shards))
-    seconds = []
-    for number, package in enumerate((before, HERE.parents[1])):
-        out, cache = folder / f"first-{number}", folder / "first-cache"
-        for path in (out, cache):
-            shutil.rmtree(path, ignore_errors=True)
-        options = {"files": [str(whole)], "out": str(out), "updates": 1}
-        seconds.append(run_child(package, options, cache=cache)["first_update"])
+def one(folder: Path) -> dict[str, float]:
+    """Train on a million pairs that were never read before."""
+    found = trained(folder, "one")
     return {
-        "first_update_before_seconds": round(seconds[0], 1),
-        "first_update_seconds": round(seconds[1], 1),
-        "first_update_ratio": round(seconds[1] / seconds[0], 3),
+        "first_update_seconds": round(found["first_update"], 1),
+        "first_update_cpu_seconds": round(found["first_update_cpu"], 1),
+        "training_mb_one_million": round(found["training_mb"], 1),
     }
 
 
-def memory(folder: Path) -> dict[str, float]:
-    """Measure memory and resuming on one and on ten million pairs."""
-    found = {}
-    for name in SIZES:
-        out = folder / f"memory-{name}"
-        shutil.rmtree(out, ignore_errors=True)
-        files = [str(path) for path in write_corpus(folder, name)]
-        options = {"files": files, "out": str(out), "updates": UPDATES, "checkpoint_every": 20}
-        found[name] = run_child(HERE.parents[1], options, cache=folder / "cache")
-    options = {"out": str(folder / "memory-ten"), "updates": 1, "resume": True, "files": []}
-    resumed = run_child(HERE.parents[1], options, cache=folder / "cache")
+def ten(folder: Path) -> dict[str, float]:
+    """Train on ten million pairs that were never read before, and resume."""
+    found = trained(folder, "ten")
+    options = {"out": str(folder / "out-ten"), "updates": 1, "resume": True, "files": []}
+    resumed = run_child(HERE.parents[1], options, cache=folder / "cache-ten")
     return {
-        "training_mb_one_million": round(found["one"]["training_mb"], 1),
-        "training_mb_ten_million": round(found["ten"]["training_mb"], 1),
-        "memory_growth_mb": round(found["ten"]["training_mb"] - found["one"]["training_mb"], 1),
-        "tokenizer_peak_mb": round(found["ten"]["peak_before_mb"], 1),
+        "first_update_seconds_ten_million": round(found["first_update"], 1),
+        "first_update_cpu_seconds_ten_million": round(found["first_update_cpu"], 1),
+        "training_mb_ten_million": round(found["training_mb"], 1),
+        "tokenizer_peak_mb": round(found["peak_before_mb"], 1),
         "resume_seconds": round(resumed["first_update"], 1),
+        "resume_cpu_seconds": round(resumed["first_update_cpu"], 1),
     }
+
+
+def trained(folder: Path, name: str) -> dict[str, Any]:
+    """Return what a child found that trains on a corpus without a store."""
+    out, cache = folder / f"out-{name}", folder / f"cache-{name}"
+    for path in (out, cache):
+        shutil.rmtree(path, ignore_errors=True)
+    files = [str(path) for path in write_corpus(folder, name)]
+    options = {"files": files, "out": str(out), "updates": UPDATES, "checkpoint_every": 20}
+    found = run_child(HERE.parents[1], options, cache=cache)
+    print(name, json.dumps(found), flush=True)
+    return found
+
+
+def before(package: Path, folder: Path) -> dict[str, float]:
+    """Measure the first update of the code before stores on two sizes."""
+    figures = {}
+    for size in BEFORE:
+        (file,) = write_corpus(folder, f"before-{size}")
+        out = folder / "out-before"
+        shutil.rmtree(out, ignore_errors=True)
+        options = {"files": [str(file)], "out": str(out), "updates": 1}
+        found = run_child(package, options, cache=folder / "cache-before")
+        print(size, json.dumps(found), flush=True)
+        figures[f"before_first_update_seconds_{size}"] = round(found["first_update"], 1)
+        figures[f"before_first_update_cpu_seconds_{size}"] = round(found["first_update_cpu"], 1)
+        figures[f"before_peak_mb_{size}"] = round(found["peak_before_mb"], 1)
+    return figures
+
+
+def derived(figures: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures that follow from those of several parts."""
+    found = dict(figures)
+    if {"training_mb_one_million", "training_mb_ten_million"} <= found.keys():
+        growth = found["training_mb_ten_million"] - found["training_mb_one_million"]
+        found["memory_growth_mb"] = round(growth, 1)
+    for unit in ("seconds", "cpu_seconds"):
+        name = f"before_first_update_{unit}"
+        if {f"first_update_{unit}", f"{name}_{BEFORE[1]}"} <= found.keys():
+            low, high = (found[f"{name}_{size}"] for size in BEFORE)
+            steps = (MILLION - BEFORE[1]) / (BEFORE[1] - BEFORE[0])
+            line = high + steps * (high - low)
+            ratio = "first_update_ratio" + unit.removesuffix("seconds").replace("cpu_", "_cpu")
+            found[f"{name}_line"] = round(line, 1)
+            found[ratio] = round(found[f"first_update_{unit}"] / line, 3)
+    end = read_result("bounded").get("figures", {}).get("training_end_peak_mb")
+    return found if end is None else found | {"training_end_peak_mb": end}
 
 
 def tokenise(folder: Path) -> dict[str, float]:
@@ -233,10 +284,10 @@ def tokenise(folder: Path) -> dict[str, float]:
     from regard.tasks.translation.data import read_splits
     from regard.tasks.translation.settings import DataSettings
 
-    os.environ["REGARD_CACHE"] = str(folder / "cache")
+    os.environ["REGARD_CACHE"] = str(folder / "cache-one")
     files = tuple(str(path) for path in write_corpus(folder, "one"))
     pairs = read_splits(DataSettings(train=files)).train  # type: ignore[call-arg]
-    run = Run.open(folder / "memory-one")
+    run = Run.open(folder / "out-one")
     texts = [text for pair in pairs[:200_000] for text in (pair.source, pair.target)]
     processor = sentencepiece.SentencePieceProcessor(str(run.folder / "source.model"))
     began = time.perf_counter()
@@ -349,23 +400,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path, help="checkout of the code before stores")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "stores")
-    parser.add_argument(
-        "--part", nargs="+", default=["first", "memory", "tokenise", "exact"], metavar="NAME"
-    )
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], dict[str, float]]] = {
-        "first": lambda: first_update(given.before, given.folder),
-        "memory": lambda: memory(given.folder),
+        "one": lambda: one(given.folder),
+        "ten": lambda: ten(given.folder),
+        "before": lambda: before(given.before, given.folder),
         "tokenise": lambda: tokenise(given.folder),
         "exact": lambda: exact(given.folder),
     }
-    if "first" in given.part and given.before is None:
-        parser.error("the part first needs --before")
+    parser.add_argument("--part", nargs="+", default=[*parts], choices=[*parts], metavar="NAME")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    if "before" in given.part and given.before is None:
+        parser.error("the part before needs --before")
     for part in given.part:
-        figures = {**read_result("stores").get("figures", {}), **parts[part]()}
+        figures = derived({**read_result("stores").get("figures", {}), **parts[part]()})
         write_result("stores", figures, command="python bench/stores.py --before DIR")
-        print(json.dumps(figures, indent=1))
+        print(json.dumps(figures, indent=1), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ from regard.attention.edges import (
     additive_scores,
     attend_edges,
     dot_scores,
-    drop,
     dynamic_scores,
-    keep_mask,
     neighbour_sum,
 )
+from regard.compute.dropout import drop, keep_mask
 
 SOURCES, TARGETS, COUNT, HEADS, DIM = 7, 6, 23, 3, 4
 

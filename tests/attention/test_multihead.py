@@ -21,7 +21,8 @@ from regard.attention.efficient import (
 )
 from regard.attention.lookup import Lookup, Memory
 from regard.attention.masks import Visibility, memory_penalties
-from regard.attention.multihead import KeysValues, MultiHeadAttention
+from regard.attention.multihead import MultiHeadAttention
+from regard.attention.past import KeysValues
 from regard.attention.positions import Alibi, RelativePositions, Rotary
 from regard.attention.scores import SCORES
 from regard.compute.kernels import fused_attention, plain_attention

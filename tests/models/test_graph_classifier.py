@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from regard.attention import graph as graphs
 from regard.attention.edges import Edges
 from regard.attention.graph import GraphInput
 from regard.base.errors import SettingsError
@@ -49,6 +50,26 @@ def test_every_model_gives_a_class_to_every_node(name: str) -> None:
     assert len(output.attention) == (settings.layers if attends else 0)
     output.logits.sum().backward()
     assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("most", [1, 3, 7])
+def test_neighbourhoods_in_blocks_give_the_same(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes, _ = CASES[name]
+    model = build_graph_classifier(GraphModelSettings(**changes), features=5, classes=3).eval()
+    graph = ring(9)
+    whole = model(graph).logits
+    monkeypatch.setattr(graphs, "EDGES_AT_ONCE", most)
+    with torch.no_grad():
+        assert torch.allclose(model(graph).logits, whole, atol=1e-6)
+    blocks = list(graphs.by_targets(graph.edges))
+    assert len(blocks) > 1
+    assert torch.equal(torch.cat([one.source for _, one in blocks]), graph.edges.source)
+    ends = [one.target + rows.start for rows, one in blocks]
+    assert torch.equal(torch.cat(ends), graph.edges.target)
+    assert [rows.start for rows, _ in blocks[1:]] == [rows.stop for rows, _ in blocks[:-1]]
 
 
 def test_one_layer_has_no_hidden_features() -> None:

@@ -5,7 +5,8 @@ import torch
 
 from regard.attention.masks import memory_penalties
 from regard.attention.multihead import MultiHeadAttention
-from regard.transformer.decoder import cross_attend, owners_of
+from regard.attention.past import owners_of
+from regard.transformer.decoder import cross_attend
 
 # Name of the case: the rows that are kept, the sentences (None: all) and the width they then have.
 CASES: dict[str, tuple[list[int], list[int] | None, int]] = {
@@ -37,7 +38,9 @@ def test_one_memory_for_many_rows_is_like_a_copy_for_each(width: int, with_weigh
     inputs = torch.randn(2 * width, 1, 8)
     found = cross_attend(attention, inputs, memory, penalties, with_weights=with_weights)
     assert penalties is not None
-    copies = type(memory)(*(part.repeat_interleave(width, 0) for part in memory))
+    copies = type(memory)(
+        *(part.repeat_interleave(width, 0) for part in (memory.keys, memory.values))
+    )
     wanted = attention.cross(
         inputs, copies, penalties.repeat_interleave(width, 0), with_weights=with_weights
     )

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from regard.attention import past
 from regard.base.errors import RegardError, SettingsError
 from regard.models.build import TransformerPlan
 from regard.models.translator import Translator
@@ -167,6 +168,34 @@ def test_selected_rows_go_on_as_if_alone(options: dict[str, Any]) -> None:
     _, state = model.decoder(outputs[:, :3], state)
     output, _ = model.decoder(outputs[rows, 3:], model.select(state, rows))
     torch.testing.assert_close(output.features, whole[rows, 3:], rtol=1e-4, atol=1e-5)
+
+
+@named
+def test_rows_of_a_beam_go_on_as_if_alone(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past, "LEAST_ROOM", 2)  # so that room is made again and again
+    model, width, generator = model_of(options), 3, torch.Generator().manual_seed(3)
+    words, mask, _ = sentences(1, source=6, target=1)
+    with torch.inference_mode():
+        encoded = model.encode(words, mask)
+        state, alive = model.start(encoded), torch.arange(3)
+        written = torch.empty(3, 0, dtype=torch.long)
+        for length in range(1, 13):
+            tokens = torch.randint(4, 30, (len(written), 1), generator=generator)
+            written = torch.cat([written, tokens], dim=1)
+            output, state = model.decoder(tokens, state, with_weights=length % 4 == 0)
+            owners = alive.repeat_interleave(len(written) // len(alive))
+            whole = model(words[owners], mask[owners], written).features[:, -1:]
+            torch.testing.assert_close(output.features, whole, rtol=1e-4, atol=1e-5)
+            if length in (5, 8):  # a sentence is done
+                alive, keep = alive[1:], torch.arange(1, len(alive))
+            else:
+                keep = torch.arange(len(alive))
+            before = len(owners) // len(owners.unique())
+            parents = torch.randint(0, before, (len(keep), width), generator=generator)
+            rows = (keep[:, None] * before + parents).flatten()
+            state, written = model.select(state, rows), written[rows]
 
 
 @named

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 from regard.base.shapes import Float, Int, Tensor
 from regard.compute.device import on_host
+from regard.compute.dropout import keep_mask
 
 # Numbers in one pass: enough to hide the cost of a call, few enough to stay in the cache.
 BLOCK = 1 << 18
@@ -173,25 +174,6 @@ def attend_edges(
         scores, values, edges, keep, 1.0 / (1.0 - dropout)
     )
     return context, weights
-
-
-def keep_mask(values: Tensor, dropout: float) -> Tensor:
-    """Return which of these numbers dropout keeps, from 16 random bits for each."""
-    shape = values.shape
-    if not on_host(values):
-        return torch.rand(shape, device=values.device) >= dropout
-    count = shape.numel()  # a random float each would take five times as long
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    threshold = round(dropout * 65_536) - 32_768
-    return (bits.view(torch.int16)[:count] >= threshold).view(shape)
-
-
-def drop(values: Float[Tensor, "*shape"], dropout: float) -> Float[Tensor, "*shape"]:
-    """Return the values with a share of them set to zero and the others scaled up."""
-    if dropout == 0.0:
-        return values
-    kept = keep_mask(values, dropout).to(values.dtype)
-    return values * kept.mul_(1.0 / (1.0 - dropout))
 
 
 class _NeighbourSum(torch.autograd.Function):

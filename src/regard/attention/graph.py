@@ -6,6 +6,7 @@ here and one line in `EDGE_SCORES`.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -16,6 +17,7 @@ from regard.attention import edges as edge_kernels
 from regard.attention.probe import Probe
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.dropout import drop
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,28 @@ class GraphInput:
     features: Features
     edges: edge_kernels.Edges
     edge_types: Int[Tensor, "edges"]
+
+
+# Whose scores are held at once where nothing is learned and no weight is asked for.
+EDGES_AT_ONCE = 1 << 21
+
+
+def by_targets(edges: edge_kernels.Edges) -> Iterator[tuple[slice, edge_kernels.Edges]]:
+    """Yield whole neighbourhoods in blocks: their targets, and the edges that end there."""
+    if edges.count <= EDGES_AT_ONCE:
+        yield slice(0, edges.targets), edges
+        return
+    first = 0
+    while first < edges.targets:
+        begin = int(edges.starts[first])
+        room = int(torch.searchsorted(edges.starts, begin + EDGES_AT_ONCE, right=True))
+        last = max(first + 1, room - 1)  # a node with more neighbours is a block of its own
+        part = slice(begin, int(edges.starts[last]))
+        starts = edges.starts[first : last + 1] - begin
+        ends = edges.target[part] - first
+        block = edge_kernels.Edges(edges.source[part], ends, starts, edges.sources)
+        yield slice(first, last), block
+        first = last
 
 
 class NodeLinear(nn.Module):
@@ -72,8 +96,8 @@ def drop_features(features: Features, dropout: float) -> Features:
     if dropout == 0.0:
         return features
     if isinstance(features, SparseFeatures):
-        return SparseFeatures(features.entries, edge_kernels.drop(features.values, dropout))
-    return edge_kernels.drop(features, dropout)
+        return SparseFeatures(features.entries, drop(features.values, dropout))
+    return drop(features, dropout)
 
 
 def dense(features: Features) -> Float[Tensor, "nodes features"]:
@@ -105,8 +129,8 @@ class EdgeScore(nn.Module):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return one number for each head and each edge from j (key) to i (query)."""
@@ -130,8 +154,8 @@ class AdditiveEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return LeakyReLU(a_1^T W h_i + a_2^T W h_j + b)."""
@@ -165,8 +189,8 @@ class DynamicEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return a^T LeakyReLU(W_1 h_i + W_2 h_j)."""
@@ -185,8 +209,8 @@ class ScaledDotEdgeScore(EdgeScore):
 
     def forward(
         self,
-        queries: Float[Tensor, "nodes heads head_dim"],
-        keys: Float[Tensor, "nodes heads head_dim"],
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
         edges: edge_kernels.Edges,
     ) -> Float[Tensor, "heads edges"]:
         """Return q_i^T k_j / sqrt(d)."""
@@ -246,8 +270,30 @@ class GraphAttention(nn.Module):
         parts = [self._heads(project(features)) for project in self.project]
         # With fewer than three projections, some of queries, keys and values are the same tensor.
         queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
+        values = drop(values, dropout)
+        weights = None
+        if with_weights or probe is not None or torch.is_grad_enabled():
+            context, weights = self._attended(queries, keys, values, edges, probe)
+        else:
+            context = torch.empty_like(queries)
+            for rows, block in by_targets(edges):
+                context[rows], _ = self._attended(queries[rows], keys, values, block, None)
+        joined = context.flatten(1) if self.concatenate else context.mean(1)
+        if self.residual is not None:
+            joined = joined + self.residual(features)
+        shown = weights.t() if with_weights and weights is not None else None
+        return Attended(joined + self.bias, shown)
+
+    def _attended(
+        self,
+        queries: Float[Tensor, "targets heads _"],
+        keys: Float[Tensor, "sources heads _"],
+        values: Float[Tensor, "sources heads _"],
+        edges: edge_kernels.Edges,
+        probe: Probe | None,
+    ) -> tuple[Float[Tensor, "targets heads _"], Float[Tensor, "heads edges"]]:
+        """Return the context of each target, and alpha."""
         scores = self.score(queries, keys, edges)
-        values = edge_kernels.drop(values, dropout)
         if probe is not None:
             scores, values = probe("edge_scores", scores), probe("node_values", values)
         context, weights = edge_kernels.attend_edges(
@@ -260,10 +306,7 @@ class GraphAttention(nn.Module):
             weights = probe("edge_weights", weights)
             context = edge_kernels.neighbour_sum(weights, values, edges=edges)
             context = probe("node_context", context)
-        joined = context.flatten(1) if self.concatenate else context.mean(1)
-        if self.residual is not None:
-            joined = joined + self.residual(features)
-        return Attended(joined + self.bias, weights.t() if with_weights else None)
+        return context, weights
 
     def _heads(self, projected: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes heads _"]:
         return projected.view(-1, self.heads, self.head_dim)

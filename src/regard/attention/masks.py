@@ -8,6 +8,7 @@ from functools import cached_property
 
 import torch
 
+from regard.attention.past import TreePaths
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.device import uses_hand_kernels
 
@@ -66,6 +67,8 @@ class Visibility:
     """The greatest distance that is seen; None for no limit."""
     distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None = None
     """Positions that add a bias to scores, given the distances (`positions.DistanceBias`)."""
+    paths: TreePaths | None = None
+    """If each row reads one token, beside the other rows of its sentence: what each has read."""
 
     @classmethod
     def back(
@@ -88,6 +91,24 @@ class Visibility:
             device=features.device,
         )
 
+    @classmethod
+    def along(
+        cls,
+        features: Float[Tensor, "batch 1 model_dim"],
+        paths: TreePaths,
+        *,
+        distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None,
+    ) -> Visibility:
+        """Return the view of rows that read one token each, the last nodes of their paths."""
+        return cls(
+            target=paths.width,
+            source=paths.taken.shape[2],
+            paths=paths,
+            distance_bias=distance_bias,
+            dtype=features.dtype,
+            device=features.device,
+        )
+
     @cached_property
     def distances(self) -> Int[Tensor, "target source"]:
         """Return the position of each key minus that of each query."""
@@ -97,6 +118,8 @@ class Visibility:
     @cached_property
     def penalties(self) -> Float[Tensor, "..."] | None:
         """Return what is added to scores, broadcast over [batch, heads, target, source]."""
+        if self.paths is not None:
+            return self._path_penalties(self.paths)
         parts = []
         if self.real is not None:
             padding = memory_penalties(self.real, dtype=self.dtype)
@@ -106,6 +129,14 @@ class Visibility:
         if self.distance_bias is not None:
             parts.append(self.distance_bias(self.distances, dtype=self.dtype))
         return sum(parts[1:], parts[0]) if parts else None
+
+    def _path_penalties(self, paths: TreePaths) -> Float[Tensor, "sentences heads width nodes"]:
+        hidden = penalties_of(paths.taken, dtype=self.dtype)[:, None]
+        if self.distance_bias is None:
+            return hidden
+        distances = paths.positions - paths.positions[:, -1:]  # the last node has just been read
+        bias = self.distance_bias(distances, dtype=self.dtype)  # [heads, sentences, nodes]
+        return hidden + bias.transpose(0, 1)[:, :, None]
 
     @property
     def causal_only(self) -> bool:

@@ -5,13 +5,13 @@ The kernel is chosen by the shape at hand; weights are made only on request.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from regard.attention import efficient
 from regard.attention.masks import Visibility
+from regard.attention.past import KeysValues
 from regard.attention.positions import PairPositions, RotatedPositions
 from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
@@ -35,13 +35,6 @@ LONG = 32
 LONG_WITH_GRADIENT = 128
 # A window pays from this many windows of keys on; below, masking all pairs is cheaper.
 MANY_WINDOWS = 4
-
-
-class KeysValues(NamedTuple):
-    """What can be attended to, split into heads."""
-
-    keys: Float[Tensor, "batch groups source head_dim"]
-    values: Float[Tensor, "batch groups source head_dim"]
 
 
 Past = KeysValues | efficient.LinearState
@@ -113,29 +106,38 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Attended, Past]:
         """Attend to the inputs and to the past; return the context and the new past.
 
-        `start` is the position of the first input.
+        `start` is the position of the first input. Rows of a sentence that share their past are
+        together like the positions of one text, in which each sees its own path.
         """
+        rows = inputs.shape[:2]
+        if visibility.paths is not None:
+            inputs = inputs.reshape(-1, visibility.target, inputs.shape[2])
         explicit = with_weights or probe is not None
         heads = (self.heads, self.groups, self.groups)
         query, keys, values = split_heads(self.projection(inputs), heads=heads)
         if self.query_norm is not None and self.key_norm is not None:
             query, keys = self.query_norm(query), self.key_norm(keys)
         if isinstance(self.positions, RotatedPositions):
-            query, keys = (self.positions(part, start=start) for part in (query, keys))
+            together = visibility.paths is not None  # then all are at the same position
+            query, keys = (
+                rotated(self.positions, part, start=start, together=together)
+                for part in (query, keys)
+            )
         if self.linear and visibility.causal and not explicit:
             state = past if isinstance(past, efficient.LinearState) else None
             keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
+        kept = KeysValues(keys, values)
         if isinstance(past, KeysValues):
-            keys = torch.cat([past.keys, keys], dim=2)
-            values = torch.cat([past.values, values], dim=2)
+            kept = past.then(keys, values)
+            keys, values = kept.keys, kept.values
         if probe is not None:
             attended = self._seen(query, keys, values, visibility, probe)
         else:
             attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
-        joined = self._joined(attended, with_weights=with_weights)
-        return joined, _remembered(keys, values, visibility.window)
+        context, weights = self._joined(attended, with_weights=with_weights)
+        return Attended(context.view(*rows, -1), weights), kept.last(visibility.window)
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values that `cross` attends to, however many queries follow."""
@@ -158,11 +160,13 @@ class MultiHeadAttention(nn.Module):
         if self.query_norm is not None:
             query = self.query_norm(query)
         if with_weights or self.score is not None or probe is not None:
-            found = self._plain(query, *memory, penalties=penalties, probe=probe)
+            found = self._plain(query, memory.keys, memory.values, penalties=penalties, probe=probe)
         elif self._fuses(query, memory.keys):
-            found = fused_attention(query, *memory, penalties=penalties, dropout=self._share)
+            found = fused_attention(
+                query, memory.keys, memory.values, penalties=penalties, dropout=self._share
+            )
         else:
-            found = self._short(query, *memory, penalties=penalties)
+            found = self._short(query, memory.keys, memory.values, penalties=penalties)
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
@@ -299,6 +303,11 @@ class MultiHeadAttention(nn.Module):
         return shared if times == 1 else tuple(p.repeat_interleave(times, dim=1) for p in shared)
 
     @property
+    def shares_past(self) -> bool:
+        """Return whether rows can attend along the paths of a tree, as `forward` says."""
+        return not self.linear and not isinstance(self.positions, PairPositions)
+
+    @property
     def _score_heads(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         """What scores queries and keys that are split into heads; None for the scaled product."""
         return None if self.score is None else partial(score_heads, self.score)
@@ -332,6 +341,21 @@ class MultiHeadAttention(nn.Module):
         return self.dropout if self._drops else None
 
 
+def rotated(
+    positions: RotatedPositions,
+    heads: Float[Tensor, "batch heads time head_dim"],
+    *,
+    start: int,
+    together: bool,
+) -> Float[Tensor, "batch heads time head_dim"]:
+    """Return queries or keys that stand one after the other from `start` on, or all `together`."""
+    if not together:
+        moved: Tensor = positions(heads, start=start)
+        return moved
+    apart: Tensor = positions(heads.flatten(1, 2)[:, :, None], start=start)
+    return apart.view(heads.shape)
+
+
 def score_heads(
     score: AttentionScore,
     query: Float[Tensor, "batch heads target head_dim"],
@@ -355,10 +379,3 @@ def _is_local(visibility: Visibility) -> bool:
         and visibility.target == visibility.source
         and visibility.source >= MANY_WINDOWS * visibility.window
     )
-
-
-def _remembered(keys: Tensor, values: Tensor, window: int | None) -> KeysValues:
-    """Return what later positions may still see."""
-    if window is None:
-        return KeysValues(keys, values)
-    return KeysValues(keys[:, :, -window:], values[:, :, -window:])

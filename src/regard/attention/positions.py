@@ -16,6 +16,7 @@ from torch import nn
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.tables import RowTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,51 +165,30 @@ class Sinusoids(AddedPositions):
         if model_dim % 2:
             raise ValueError(f"sinusoidal positions: model_dim ({model_dim}) must be even")
         waves = model_dim // 2
-        self.layout = layout
-        self.offset = offset
-        steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - 1 if stretched else waves)
-        # In double precision, so that far positions are as exact as near ones. It stays on the
-        # processor, since not every device has numbers of this precision.
+        self.layout, self.offset = layout, offset
+        # In double precision, so that far positions are as exact as near ones.
+        steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - stretched)
         self.rates = torch.exp(-math.log(base) * steps)
         self.here: Tensor
         self.register_buffer("here", torch.empty(0), persistent=False)  # moves with the model
-        self._tables: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+        self.table = RowTable(self._vectors)
 
     @classmethod
     def build(cls, options: PositionOptions) -> Sinusoids:
         """Return sinusoids in the layout of the options."""
-        return cls(
-            options.model_dim,
-            layout=options.sinusoids,
-            offset=options.sinusoid_offset,
-            stretched=options.stretched_sinusoids,
-        )
+        layout, offset = options.sinusoids, options.sinusoid_offset
+        stretched = options.stretched_sinusoids
+        return cls(options.model_dim, layout=layout, offset=offset, stretched=stretched)
 
     def forward(
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "{length} model_dim"]:
         """Return the vectors of `length` positions from `start` on."""
-        return self.on(self.here.device, length, start=start, dtype=dtype)
-
-    def on(
-        self, device: torch.device, length: int, *, start: int, dtype: torch.dtype
-    ) -> Float[Tensor, "{length} model_dim"]:
-        """Return the vectors on a device; what is not the processor keeps those it has needed."""
-        first = start + self.offset
-        if device.type == self.rates.device.type:
-            return self._vectors(first, length, dtype)
-        table = self._tables.get((device, dtype))
-        if table is None or len(table) < first + length:
-            places = 1 << max(8, (first + length - 1).bit_length())
-            table = self._vectors(0, places, dtype).to(device)
-            self._tables[device, dtype] = table
-        return table[first : first + length]
+        return self.table.on(self.here, first=start + self.offset, length=length, dtype=dtype)
 
     def _vectors(self, first: int, length: int, dtype: torch.dtype) -> Tensor:
-        places = torch.arange(first, first + length, device=self.rates.device)
-        angles = places[:, None] * self.rates  # [length, waves]
-        pair = (angles.sin(), angles.cos())
-        halves = self.layout == "halves"
+        angles = torch.arange(first, first + length, device=self.rates.device)[:, None] * self.rates
+        pair, halves = (angles.sin(), angles.cos()), self.layout == "halves"  # [length, waves]
         return (torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(1)).to(dtype)
 
 
@@ -320,7 +300,7 @@ class Rotary(RotatedPositions):
         self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
     ) -> Float[Tensor, "batch heads time head_dim"]:
         """Return the vectors rotated by the angles of the positions from `start` on."""
-        waves = self.sinusoids.on(heads.device, heads.shape[2], start=start, dtype=heads.dtype)
+        waves = self.sinusoids.table.on(heads, first=start, length=heads.shape[2])
         sine, cosine = waves.chunk(2, dim=-1)  # [time, head_dim / 2]
         first, second = heads.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)

@@ -27,6 +27,9 @@ class AttentionScore(nn.Module):
     """The formula as people read it, with {s} for the query."""
     value_formula: ClassVar[str] = "h_j"
     """What the weights mix."""
+    query_formula: ClassVar[str] = "{s}"
+    key_formula: ClassVar[str] = "h_j"
+    """What `compared` returns of the query and of the memory."""
     projects_values: ClassVar[bool] = False
     """Whether the values are a projection to the width of the queries, and not the memory."""
 
@@ -46,6 +49,17 @@ class AttentionScore(nn.Module):
         """Return what the weights will mix: the memory itself, unless a score says otherwise."""
         return memory
 
+    def compared(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> (
+        tuple[Float[Tensor, "batch heads target dim"], Float[Tensor, "batch heads source dim"]]
+        | None
+    ):
+        """Return the vectors whose products the scores are; None if they are something else."""
+        return None
+
     def forward(
         self,
         query: Float[Tensor, "batch target query_dim"],
@@ -55,7 +69,27 @@ class AttentionScore(nn.Module):
         raise TypeError(f"{type(self).__name__} gives no formula for its score")
 
 
-class DotScore(AttentionScore):
+class ProductScore(AttentionScore):
+    """A score that is the product of a query and a prepared key."""
+
+    def compared(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> tuple[Float[Tensor, "batch heads target dim"], Float[Tensor, "batch heads source dim"]]:
+        """Return the query and the prepared keys, as of one head."""
+        return query[:, None], keys[:, None]
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> Float[Tensor, "batch *heads target source"]:
+        """Return the products."""
+        return shared_product(query, keys)
+
+
+class DotScore(ProductScore):
     """e = h^T s (Luong et al. 2015, eq. 8 "dot"); no parameters, so the widths must agree."""
 
     formula = "e_ij = h_j^T {s}"
@@ -68,19 +102,12 @@ class DotScore(AttentionScore):
                 "choose the additive score for different widths"
             )
 
-    def forward(
-        self,
-        query: Float[Tensor, "batch target query_dim"],
-        keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch *heads target source"]:
-        """Return h^T s."""
-        return shared_product(query, keys)
-
 
 class ScaledDotScore(DotScore):
     """e = h^T s / sqrt(d) (Vaswani et al. 2017, eq. 1)."""
 
     formula = "e_ij = h_j^T {s} / sqrt(d)"
+    key_formula = "h_j / sqrt(d)"
 
     def prepare(
         self, keys: Float[Tensor, "batch source key_dim"]
@@ -89,10 +116,11 @@ class ScaledDotScore(DotScore):
         return keys / math.sqrt(keys.shape[-1])
 
 
-class BilinearScore(AttentionScore):
+class BilinearScore(ProductScore):
     """e = h^T W s (Luong et al. 2015, eq. 8 "general"); with biases, e = (h^T W + b) s."""
 
     formula = "e_ij = h_j^T W {s}"
+    key_formula = "h_j^T W"
 
     def __init__(self, *, query_dim: int, key_dim: int, heads: int = 1, biases: bool = False):
         super().__init__(query_dim=query_dim, key_dim=key_dim, heads=heads)
@@ -105,14 +133,6 @@ class BilinearScore(AttentionScore):
         """Return h^T W + b, so that only a dot product is left for each query."""
         prepared = keys @ self.weights.weight
         return prepared if self.bias is None else prepared + self.bias
-
-    def forward(
-        self,
-        query: Float[Tensor, "batch target query_dim"],
-        keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch *heads target source"]:
-        """Return h^T W s."""
-        return shared_product(query, keys)
 
 
 class AdditiveScore(AttentionScore):
@@ -144,13 +164,14 @@ class AdditiveScore(AttentionScore):
         return scores.squeeze(-1)
 
 
-class ParameterisedScore(AttentionScore):
+class ParameterisedScore(ProductScore):
     """e = (W^k h)^T (W^q s), with values W^v h: keys, queries and values are projections.
 
     One head of Vaswani et al. 2017, section 3.2.2, without the scale.
     """
 
     formula = "e_ij = (W^k h_j)^T (W^q {s})"
+    key_formula = "(W^k h_j)^T W^q"
     value_formula = "W^v h_j"
     projects_values = True
 
@@ -174,14 +195,6 @@ class ParameterisedScore(AttentionScore):
         values: Tensor = self.value_weights(memory)
         return values
 
-    def forward(
-        self,
-        query: Float[Tensor, "batch target query_dim"],
-        keys: Float[Tensor, "batch source prepared_dim"],
-    ) -> Float[Tensor, "batch *heads target source"]:
-        """Return (W^k h)^T (W^q s)."""
-        return shared_product(query, keys)
-
 
 class MultiHeadScore(AttentionScore):
     """e_m = (W_m^k h)^T (W_m^q s) / sqrt(d) for each head m, with values W_m^v h of its own.
@@ -190,6 +203,8 @@ class MultiHeadScore(AttentionScore):
     """
 
     formula = "e_mij = (W_m^k h_j)^T (W_m^q {s}) / sqrt(d) in head m"
+    query_formula = "W_m^q {s}"
+    key_formula = "W_m^k h_j / sqrt(d)"
     value_formula = "W_m^v h_j"
     projects_values = True
 
@@ -222,7 +237,16 @@ class MultiHeadScore(AttentionScore):
         keys: Float[Tensor, "batch source prepared_dim"],
     ) -> Float[Tensor, "batch *heads target source"]:
         """Return a score for each head."""
-        return self._split(self.query_weights(query)) @ self._split(keys).mT
+        ours, theirs = self.compared(query, keys)
+        return ours @ theirs.mT
+
+    def compared(
+        self,
+        query: Float[Tensor, "batch target query_dim"],
+        keys: Float[Tensor, "batch source prepared_dim"],
+    ) -> tuple[Float[Tensor, "batch heads target dim"], Float[Tensor, "batch heads source dim"]]:
+        """Return W_m^q s and W_m^k h / sqrt(d) of each head."""
+        return self._split(self.query_weights(query)), self._split(keys)
 
     def _split(
         self, parts: Float[Tensor, "batch time width"]

@@ -53,6 +53,9 @@ def look(
     arcs: Annotated[
         bool, typer.Option("--arcs", help="Self-attention of the whole text as arcs.")
     ] = False,
+    lens: Annotated[
+        bool, typer.Option("--lens", help="What each layer would have said at each step.")
+    ] = False,
     curves: Annotated[
         bool, typer.Option("--curves", help="The learning curves of the run.")
     ] = False,
@@ -83,6 +86,8 @@ def look(
 
     Example: regard look runs/t "cats like dogs" --part encoder --out heads.html
 
+    Example: regard look runs/t "cats like dogs" --lens
+
     Example: regard look --positions sinusoidal --out positions.pdf
 
     Example: regard look runs/cora --node 1358 --out n.svg
@@ -97,6 +102,7 @@ def look(
         "curves": curves,
         "word": word,
         "arcs": arcs,
+        "lens": lens,
     }
     names = [name for name, value in asked.items() if value]
     if len(names) > 1:

@@ -13,6 +13,7 @@ from regard.settings.recipe import validate
 
 if TYPE_CHECKING:
     from regard.serving.models import AnyServedModel
+    from regard.serving.task_models import TaskModel
 
 DEFAULTS = ServerSettings()  # type: ignore[call-arg]
 
@@ -93,7 +94,7 @@ def serve(
     threads: Threads = None,
     verbose: Verbose = False,
 ) -> None:
-    """Serve a page and an API, LibreTranslate's among it, for one or more runs.
+    """Serve a page and an API, LibreTranslate's among it, for one or more runs of any task.
 
     Example: regard serve runs/demo/attention runs/demo/transformer
     """
@@ -147,16 +148,20 @@ def serve(
         listening.close()
 
 
-def _announce(models: "Sequence[AnyServedModel]") -> None:
+def _announce(models: "Sequence[AnyServedModel | TaskModel]") -> None:
     from regard.serving.languages import UNNAMED
+    from regard.serving.task_models import TaskModel
 
     for model in models:
+        if isinstance(model, TaskModel):
+            typer.echo(f"{model.name}: {model.recipe.task}", err=True)
+            continue
         translator = model.translator
         engine_name = f", engine {translator.engine.name}" if translator else ""
         typer.echo(f"{model.name}: {model.pair}{engine_name}", err=True)
     if len(models) > 1:
         typer.echo("Each model is loaded when it is first asked for.", err=True)
-    if any(model.pair == UNNAMED for model in models):
+    if any(not isinstance(model, TaskModel) and model.pair == UNNAMED for model in models):
         typer.echo("The data names no languages: name them with --pair, as en-de.", err=True)
 
 

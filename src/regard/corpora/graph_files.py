@@ -267,7 +267,7 @@ def _npz_features(arrays: dict[str, np.ndarray], path: Path) -> FeatureMatrix:
     return FeatureMatrix(
         _integers(arrays["x_indptr"], "x_indptr", path, axes=1),
         _integers(arrays["x_indices"], "x_indices", path, axes=1),
-        values.astype(np.float32),
+        values.astype(np.float32, copy=False),
         int(shape[1]),
     )
 
@@ -279,7 +279,7 @@ def _integers(array: np.ndarray, name: str, path: Path, *, axes: int) -> np.ndar
             path=path,
             remedy=f"It should have {axes} of whole numbers.",
         )
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _found(arrays: dict[str, np.ndarray]) -> str:

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ class _Cells:
 
     path: Path
     names: list[str]
-    lines: list[int]
+    lines: Sequence[int]
     rows: list[list[str]]
 
     def column(self, place: int) -> list[str]:
@@ -170,23 +171,34 @@ def fill_gaps(
 def _read_cells(path: Path, decimal: Decimal) -> _Cells:
     lines = read_lines(path, expected="a header line and one row of numbers per line")
     separator = _separator(lines, decimal, path)
-    every = csv_rows(lines, separator=separator, path=path)
-    rows = [(line, row) for line, row in every if any(cell.strip() for cell in row)]
+    numbers, rows = array("q"), []
+    for line, row in csv_rows(_consumed(lines), separator=separator, path=path):
+        if any(cell.strip() for cell in row):
+            numbers.append(line)
+            rows.append(row)
     if not rows:
         raise DataError(
             "the file holds only empty lines", path=path, remedy="It should hold rows of numbers."
         )
-    first = [cell.strip() for cell in rows[0][1]]
-    headed = _is_header(first, [row for _, row in rows[1:2]])
+    first = [cell.strip() for cell in rows[0]]
+    headed = _is_header(first, rows[1:2])
     names = first if headed else [str(place + 1) for place in range(len(first))]
-    body = rows[1:] if headed else rows
-    if not body:
+    if headed:
+        del rows[0], numbers[0]
+    if not rows:
         raise DataError(
             "there is a header line but no row of numbers",
             path=path,
             remedy="Give one row of numbers per line.",
         )
-    return _Cells(path, names, [line for line, _ in body], [row for _, row in body])
+    return _Cells(path, names, numbers, rows)
+
+
+def _consumed(lines: list[str]) -> Iterator[str]:
+    """Yield the lines and forget them: a long series is in memory once, not twice."""
+    lines.reverse()
+    while lines:
+        yield lines.pop()
 
 
 def _is_header(first: Sequence[str], following: Sequence[Sequence[str]]) -> bool:
@@ -292,11 +304,12 @@ def _decimal(cells: _Cells, places: Iterable[int], asked: Decimal) -> Literal["p
     """Return the decimal mark: the one asked for, or the one that the numbers show."""
     if asked != "auto":
         return asked
-    wanted = [cell for place in places for cell in cells.column(place)]
-    everything = [cell.strip() for row in cells.rows for cell in row]
-    for texts in (wanted, everything):
-        bare = [SPACED.sub("", text) for text in texts]
-        comma, point = (any(_shows(text, mark) for text in bare) for mark in MARKS)
+    columns = [cells.column(place) for place in places]
+    for part in (columns, cells.rows):
+        comma, point = (
+            any(_shows(SPACED.sub("", cell.strip()), mark) for row in part for cell in row)
+            for mark in MARKS
+        )
         if comma != point:
             return "comma" if comma else "point"
         if comma and point:

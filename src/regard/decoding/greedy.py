@@ -41,11 +41,9 @@ def follow_paths(
         rows = written.sentences.repeat_interleave(paths)
         state, written = model.select(state, rows), written.select(rows)
     count = len(written.sentences)
-    pointers = BackPointers(keep_weights=with_weights)
-    device = source.device
+    pointers, device = BackPointers(keep_weights=with_weights), source.device
     totals = torch.zeros(count, device=device)
-    # The step at which each path ended, and its row there.
-    ends = torch.full((count, 2), -1, device=device)
+    ends = torch.full((count, 2), -1, device=device)  # the step and the row of each path's end
     numbers = torch.arange(count, device=device)  # which path each row is
     live = torch.ones(count, dtype=torch.bool, device=device)
     tokens = torch.full((count,), BEGIN, device=device)

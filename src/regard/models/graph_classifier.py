@@ -60,11 +60,15 @@ class MessagePassing(nn.Module):
     ) -> Float[Tensor, "nodes output_dim"]:
         """Return the updated features of each node."""
         features = graphs.drop_features(features, self.dropout if self.training else 0.0)
-        sent = self.message(features).index_select(0, edges.source)
-        messages = torch.relu(sent + self.edge_embedding(edge_types))  # [edges, output_dim]
-        total = messages.new_zeros(edges.targets, messages.shape[1])
-        total = total.index_add(0, edges.target, messages)
-        mean = total / edges.starts.diff().clamp(min=1)[:, None]
+        values, totals, first = self.message(features), [], 0
+        for _, block in graphs.by_targets(edges):
+            types = edge_types[first : first + block.count].int()
+            sent = values.index_select(0, block.source)
+            messages = torch.relu(sent + self.edge_embedding(types))  # [edges, output_dim]
+            empty = values.new_zeros(block.targets, values.shape[1])
+            totals.append(empty.index_add(0, block.target, messages))
+            first += block.count
+        mean = torch.cat(totals) / edges.starts.diff().clamp(min=1)[:, None]
         updated: Tensor = self.self_update(features) + self.message_update(mean)
         return updated
 
@@ -101,7 +105,7 @@ class GraphClassifier(nn.Module):
         features, attention = _apply(first, graph, with_weights, inside)
         hidden = None
         for number, layer in enumerate(others, 1):
-            hidden = F.elu(features)
+            features = hidden = F.elu(features)
             inside = None if inside is None else inside.at(layer=number)
             features, weights = _apply(layer, replace(graph, features=hidden), with_weights, inside)
             attention += weights

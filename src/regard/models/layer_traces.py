@@ -13,6 +13,7 @@ import torch
 
 from regard.attention.masks import forbidden
 from regard.attention.probe import Recorder
+from regard.attention.scores import AdditiveScore
 from regard.base.shapes import Float, Tensor
 from regard.models.inspection import TracedArray
 from regard.recurrent.cells import CellState, CellWeights, RecurrentStack
@@ -123,6 +124,57 @@ def feed_forward_arrays(
             residual.leave(before[None], change[None])[0],
             "residual + FFN" if residual.pre_norm else "norm(residual + FFN)",
         ),
+    ]
+
+
+def lookup_arrays(
+    recorder: Recorder,
+    score: Any,
+    memory: Float[Tensor, "batch source key_dim"],
+    *,
+    query: str,
+) -> list[TracedArray]:
+    """Return what a recurrent decoder's lookup compared and mixed: vectors, scores, weights.
+
+    `compared queries` and `compared keys` are the vectors whose products are the scores; the
+    additive score has `W s`, `U h` and `v` in their place. `query` is the query's formula.
+    """
+
+    def of(name: str) -> Tensor:
+        return torch.cat(recorder.values["cross", 0, name], dim=-2)[0]
+
+    asked, keys = of("query")[None], score.prepare(memory)
+    pairs = ("head", "target", "source")
+    made: list[tuple[str, tuple[str, ...], Tensor, str]] = []
+    if score.projects_values:
+        made += [
+            ("q", ("target", "dim"), score.query_weights(asked)[0], "W^q s"),
+            ("k", ("source", "dim"), score.key_weights(memory)[0], "W^k h_j"),
+            ("v", ("source", "dim"), score.value_weights(memory)[0], "W^v h_j"),
+        ]
+    compared = score.compared(asked, keys)
+    if compared is not None:
+        ours, theirs = (each[0] for each in compared)
+        made += [
+            ("compared queries", ("head", "target", "dim"), ours, score.query_formula),
+            ("compared keys", ("head", "source", "dim"), theirs, score.key_formula),
+        ]
+    elif isinstance(score, AdditiveScore):
+        made += [
+            ("W s", ("target", "dim"), score.query_weights(asked)[0], f"W {query}"),
+            ("U h", ("source", "dim"), keys[0], "U h_j"),
+            ("v^T", ("one", "dim"), score.readout.weight, "v"),
+        ]
+    mixed = recorder.values["cross", 0, "values"][-1][0]
+    made += [
+        ("scores", pairs, of("scores"), score.formula),
+        ("weights", pairs, of("weights"), "alpha_ij = softmax_j(e_ij)"),
+        ("V", ("head", "source", "dim"), mixed, score.value_formula),
+        ("Z", ("head", "target", "dim"), of("context"), "c_i = sum_j alpha_ij V_j"),
+    ]
+    return [
+        _traced(f"cross.0.{name}", axes, values, formula.replace("{s}", query))
+        for name, axes, values, formula in made
     ]
 
 

@@ -129,11 +129,34 @@ def keep_examples(run: Path, sentences: Iterable[str]) -> None:
 
 def kept_examples(run: Path) -> tuple[str, ...]:
     """Return the sentences that a run has kept; none if there are none."""
+    return _fit_to_show(_kept_text(run).splitlines())
+
+
+MOST_CHARACTERS = 2_000  # of an input that is offered
+
+
+def keep_inputs(run: Path, inputs: Iterable[str]) -> None:
+    """Keep a few inputs that a page may offer: texts, windows of a series, nodes."""
+    one_line = (" ".join(text.split()) for text in inputs)
+    chosen = islice((text for text in one_line if 0 < len(text) <= MOST_CHARACTERS), EXAMPLE_COUNT)
+    lines = list(dict.fromkeys(chosen))
+    if lines:
+        write_file(run / EXAMPLES_FILE, "\n".join(lines) + "\n")
+
+
+def kept_inputs(run: Path) -> tuple[str, ...]:
+    """Return the inputs that a run has kept; none if there are none."""
+    lines = (line.strip() for line in _kept_text(run).splitlines())
+    fitting = (line for line in lines if 0 < len(line) <= MOST_CHARACTERS)
+    return tuple(islice(fitting, EXAMPLE_COUNT))
+
+
+def _kept_text(run: Path) -> str:
     path = run / EXAMPLES_FILE
     if path.is_symlink() or not path.is_file():
-        return ()
+        return ""
     with path.open(encoding="utf-8", errors="replace") as file:
-        return _fit_to_show(file.read(EXAMPLE_CHARACTERS).splitlines())
+        return file.read(EXAMPLE_CHARACTERS)
 
 
 def _fit_to_show(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ async def _disconnected(request: Request) -> None:
 router = APIRouter()
 
 
-def _body(kind: type[BaseModel]) -> dict[str, Any]:
+def body_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return how a route describes the body that it takes."""
     schema = {"application/json": {"schema": kind.model_json_schema()}}
     return {"requestBody": {"required": True, "content": schema}}
 
@@ -77,7 +78,7 @@ async def models(request: Request) -> JSONResponse:
         {
             "models": [
                 {**worker.description, "state": server.memory.state(worker.model.name)}
-                for worker in server.workers
+                for worker in server.viewers
             ],
             "max_characters": server.settings.max_characters,
         }
@@ -85,7 +86,7 @@ async def models(request: Request) -> JSONResponse:
 
 
 @router.post("/attend", summary="A translation with its attention, steps and beam",
-             openapi_extra=_body(AttentionRequest))  # fmt: skip
+             openapi_extra=body_schema(AttentionRequest))  # fmt: skip
 async def attend(request: Request) -> Response:
     """Translate one sentence and return its attention weights, steps and beam."""
     worker, attention_request = await _read(request)
@@ -96,7 +97,7 @@ async def attend(request: Request) -> Response:
 
 
 @router.post("/stream", summary="The same as /attend, with the text while it is decoded",
-             openapi_extra=_body(AttentionRequest))  # fmt: skip
+             openapi_extra=body_schema(AttentionRequest))  # fmt: skip
 async def stream(request: Request) -> Response:
     """Send an event for each token of a greedy search, then what /attend returns."""
     worker, attention_request = await _read(request)
@@ -105,7 +106,7 @@ async def stream(request: Request) -> Response:
 
 
 @router.post("/text", summary="A text of many sentences, translated sentence by sentence",
-             openapi_extra=_body(TextRequest))  # fmt: skip
+             openapi_extra=body_schema(TextRequest))  # fmt: skip
 async def text(request: Request) -> Response:
     """Send the sentences of a text in one event, then their translations as they are found.
 

@@ -14,12 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from regard.base.errors import RegardError
-from regard.serving import api, libretranslate
+from regard.serving import api, libretranslate, views
 from regard.serving.errors import ApiError, user_mistake
 from regard.serving.limits import Keys, ServerSettings
 from regard.serving.middleware import INTERNAL_ERROR, RequestMiddleware
 from regard.serving.models import AnyServedModel
 from regard.serving.state import Server, server_of
+from regard.serving.task_models import TaskModel
 
 router = APIRouter(include_in_schema=False)
 
@@ -99,11 +100,11 @@ def _kind(field: dict[str, Any]) -> str:
 PAGE = Path(__file__).parent / "page"
 # Browsers must check that a cached file is current: all files have to be of one version.
 FRESH = {"Cache-Control": "no-cache"}
-ROUTERS = (libretranslate.router, api.router, router)
+ROUTERS = (libretranslate.router, api.router, views.router, router)
 
 
 def create_app(
-    models: Sequence[AnyServedModel],
+    models: Sequence[AnyServedModel | TaskModel],
     settings: ServerSettings | None = None,
     *,
     keys: Keys | None = None,
@@ -149,8 +150,8 @@ async def _run_workers(app: FastAPI) -> AsyncIterator[None]:
     for worker in server.workers:
         worker.start()
     yield
-    for worker in server.workers:
-        await worker.stop()
+    for viewer in server.viewers:
+        await viewer.stop()
     await server.memory.stop()
 
 

@@ -83,7 +83,7 @@ def encode_request(
     constraints = found[0] if found else Constraints()
     if given is not None:
         ids = given[:-1] if ended else given
-        _require_tokens(ids, translator.target_tokenizer.size, most=4 * max_tokens)
+        require_tokens(ids, translator.target_tokenizer.size, most=4 * max_tokens)
         constraints = replace(constraints, prefix=tuple(ids))
     return EncodedRequest(text, source, settings, constraints, ended, request.top)
 
@@ -96,13 +96,16 @@ def _settings(translator: LoadedTranslator, beam: int | None) -> DecodingSetting
     return plain if beam is None else plain.model_copy(update={"beam": beam})
 
 
-def _require_tokens(ids: Sequence[int], vocab: int, *, most: int) -> None:
+def require_tokens(
+    ids: Sequence[int], vocab: int, *, most: int, name: str = "prefix_tokens"
+) -> None:
+    """Refuse ids that cannot be those of a translation."""
     if len(ids) > most:
-        raise ApiError(413, f"prefix_tokens has {len(ids)} ids, more than {most}.")
+        raise ApiError(413, f"{name} has {len(ids)} ids, more than {most}.")
     for number in ids:
         if not 0 <= number < vocab or number in (PAD, BEGIN, END):
             raise bad_request(
-                f"prefix_tokens holds {number}, which cannot be in a translation; ids lie "
+                f"{name} holds {number}, which cannot be in a translation; ids lie "
                 f"between {END + 1} and {vocab - 1}, or are 1 for an unknown word."
             )
 

@@ -105,5 +105,5 @@ class Detector:
         return [Guess(*pair) for pair in found.items()] + [Guess(one, 0.0) for one in rest]
 
     def best(self, text: str) -> Guess:
-        """Return the most probable language."""
-        return self.guesses(text)[0]
+        """Return the most probable language; an unknown one if none is read here."""
+        return next(iter(self.guesses(text)), Guess(UNNAMED.source, 0.0))

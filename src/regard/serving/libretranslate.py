@@ -18,7 +18,7 @@ from regard.serving.api import within_deadline
 from regard.serving.batcher import TranslationOptions
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.forms import FORM
-from regard.serving.languages import Guess, Pair, language_name
+from regard.serving.languages import UNNAMED, Guess, Pair, language_name
 from regard.serving.state import Server, server_of
 from regard.serving.worker import ModelWorker
 from regard.tasks.translation.results import Translation
@@ -110,7 +110,7 @@ async def languages(request: Request) -> Response:
 async def frontend_settings(request: Request) -> Response:
     """Return the limits and the languages to start with."""
     server = server_of(request)
-    pair = server.workers[0].model.pair
+    pair = server.workers[0].model.pair if server.workers else UNNAMED
     return JSONResponse(
         {
             "apiKeys": server.rate_limiter.requires_key,

@@ -13,15 +13,14 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from regard.base.budgets import MEGABYTE
 from regard.base.errors import RegardError, SettingsError
 from regard.compute.device import available_cores, return_memory
 from regard.serving.errors import ApiError
 from regard.serving.middleware import LOG, log_failure
-from regard.serving.models import LEAST_BYTES
-from regard.tasks.translation.model import LoadedTranslator
+from regard.serving.task_models import LEAST_BYTES
 
 FEWEST_THREADS = 4  # so that a long search of one model does not keep all others waiting
 # A model that could not be loaded is not tried again for this long: each attempt takes time.
@@ -70,7 +69,7 @@ class Loadable(Protocol):
         ...
 
     @property
-    def translator(self) -> LoadedTranslator | None:
+    def translator(self) -> Any:
         """The translator of one that is kept."""
         ...
 
@@ -79,7 +78,7 @@ class Loadable(Protocol):
         """The memory that it is expected to take."""
         ...
 
-    def load(self) -> LoadedTranslator:
+    def load(self) -> Any:
         """Return the translator."""
         ...
 
@@ -89,8 +88,8 @@ class _Place:
 
     def __init__(self, model: Loadable):
         self.model = model
-        self.translator: LoadedTranslator | None = None
-        self.loading: asyncio.Task[LoadedTranslator] | None = None
+        self.translator: Any = None
+        self.loading: asyncio.Task[Any] | None = None
         self.users = 0
         self.left = asyncio.Event()
         """Set when the last user has gone."""
@@ -143,12 +142,12 @@ class ModelMemory:
         """Return how often a model was loaded."""
         return self._places[name].loads
 
-    def held(self, name: str) -> LoadedTranslator | None:
+    def held(self, name: str) -> Any:
         """Return a translator that somebody uses; None if all have gone."""
         return self._places[name].translator
 
     @asynccontextmanager
-    async def using(self, name: str) -> AsyncIterator[LoadedTranslator]:
+    async def using(self, name: str) -> AsyncIterator[Any]:
         """Keep a model in memory inside the block, loading it first if need be."""
         place = self._places[name]
         while place.leaving:
@@ -170,7 +169,7 @@ class ModelMemory:
         await asyncio.gather(*(task for task in tasks if task), return_exceptions=True)
         await asyncio.to_thread(self.pool.shutdown)
 
-    async def _loaded(self, place: _Place) -> LoadedTranslator:
+    async def _loaded(self, place: _Place) -> Any:
         """Return a model when it is loaded; a request that gives up does not stop the loading."""
         if place.failed is not None and self._clock() - place.failed < FAILED_SECONDS:
             raise _unavailable(place)
@@ -179,7 +178,7 @@ class ModelMemory:
             place.loading.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(place.loading)
 
-    async def _load(self, place: _Place) -> LoadedTranslator:
+    async def _load(self, place: _Place) -> Any:
         try:
             async with self._turn:
                 await self._make_room(place.model.bytes_needed, keep=place)

@@ -1,6 +1,5 @@
 """Served models: runs with a name, a language pair and the fastest engine, in memory or not yet."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,10 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import torch
-from safetensors import SafetensorError, safe_open
 
-from regard.base.budgets import MEGABYTE
-from regard.base.errors import RegardError, SettingsError
+from regard.base.errors import SettingsError
 from regard.compute.device import computing_on, current_device
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
@@ -19,9 +16,17 @@ from regard.models.inspection import parameter_count
 from regard.runs.report import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.runs.run import Run
 from regard.serving.languages import Pair, pair_of, read_pair
+from regard.serving.task_models import (
+    TaskModel,
+    bytes_needed_by,
+    parameters_in,
+    stored_task_model,
+)
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.settings import DataSettings, TranslationRecipe
+
+TRANSLATE = "translate"
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,6 @@ class ServedModel:
         return _description(self, parameters=parameter_count(self.translator.model))
 
 
-# What a model of the smallest size takes, and how many times its weights a larger one does: those
-# of the reference, those of the fast engine, and what loading needs for a moment.
-LEAST_BYTES = 48 * MEGABYTE
-TIMES_ITS_WEIGHTS = 3
-
-
 @dataclass(frozen=True)
 class StoredModel:
     """A run that is loaded when it is first asked for."""
@@ -78,8 +77,7 @@ class StoredModel:
     @property
     def bytes_needed(self) -> int:
         """The memory that it is expected to take."""
-        files = _weight_files(self.folder)
-        return LEAST_BYTES + TIMES_ITS_WEIGHTS * sum(file.stat().st_size for file in files)
+        return bytes_needed_by(self.folder)
 
     def load(self, *, processes: bool = False) -> LoadedTranslator:
         """Return the translator with the fastest engine, ready to answer at once.
@@ -110,26 +108,10 @@ class StoredModel:
     @cached_property
     def _parameters(self) -> int | None:
         """The number of parameters by the heads of the files; None if these are damaged."""
-        count = 0
-        try:
-            for path in _weight_files(self.folder):
-                with safe_open(path, "pt") as file:
-                    shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-                count += sum(math.prod(shape) for shape in shapes)
-        except (OSError, SafetensorError):
-            return None
-        return count or None
+        return parameters_in(self.folder)
 
 
 AnyServedModel: TypeAlias = ServedModel | StoredModel
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    """Return the files of the weights that a run is served with; none if it has none yet."""
-    try:
-        return sorted(Run(folder).weights().glob("model*.safetensors"))
-    except RegardError:
-        return []
 
 
 def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, Any]:
@@ -156,7 +138,7 @@ def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, 
     }
 
 
-def load_models(runs: Sequence[Path], **options: Any) -> list[ServedModel]:
+def load_models(runs: Sequence[Path], **options: Any) -> list[ServedModel | TaskModel]:
     """Load runs, to stay in memory; the options are those of `stored_models`."""
     return [model.loaded() for model in stored_models(runs, **options)]
 
@@ -169,7 +151,7 @@ def stored_models(
     threads: int | None = None,
     examples: bool = True,
     report: Callable[[str], None] | None = None,
-) -> list[StoredModel]:
+) -> list[StoredModel | TaskModel]:
     """Return runs to load later.
 
     `pairs` has one pair for all, one for each, or none: then the data decide.
@@ -182,8 +164,11 @@ def stored_models(
     given = [read_pair(pair) for pair in pairs]
     given = given * len(runs) if len(given) == 1 else given
     names = _names(runs)
-    models = []
+    models: list[StoredModel | TaskModel] = []
     for number, run in enumerate(runs):
+        if Run.open(run).task != TRANSLATE:
+            models.append(stored_task_model(run, names[number], examples=examples))
+            continue
         recipe = Run.open(run).recipe(TranslationRecipe)
         models.append(
             StoredModel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from fastapi import Request
 
@@ -15,7 +16,10 @@ from regard.serving.limits import Keys, RateLimiter, ServerSettings
 from regard.serving.memory import ModelMemory
 from regard.serving.middleware import Metrics
 from regard.serving.models import AnyServedModel
-from regard.serving.worker import ModelWorker
+from regard.serving.task_models import TaskModel
+from regard.serving.worker import ModelWorker, ViewWorker
+
+AnyWorker = TypeVar("AnyWorker", bound=ViewWorker)
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,9 @@ class Server:
 
     settings: ServerSettings
     workers: list[ModelWorker]
+    """Those of the translators."""
+    viewers: list[ViewWorker]
+    """Those of all models, of any task."""
     memory: ModelMemory
     detector: Detector
     rate_limiter: RateLimiter
@@ -31,37 +38,46 @@ class Server:
 
     @classmethod
     def of(
-        cls, models: Sequence[AnyServedModel], settings: ServerSettings, keys: Keys | None
+        cls,
+        models: Sequence[AnyServedModel | TaskModel],
+        settings: ServerSettings,
+        keys: Keys | None,
     ) -> Server:
         """Return a server with a worker for each model."""
         metrics, memory = Metrics(), ModelMemory(limit=settings.memory)
-        workers = []
+        workers: list[ModelWorker] = []
+        viewers: list[ViewWorker] = []
         for model in models:
-            on_batch = metrics.batch_counter(model.name)
-            worker = ModelWorker(model, settings, memory, on_batch=on_batch)
-            metrics.watch_queue(model.name, lambda worker=worker: worker.batcher.waiting)  # type: ignore[misc]
+            if isinstance(model, TaskModel):
+                viewers.append(ViewWorker(model, settings, memory))
+            else:
+                on_batch = metrics.batch_counter(model.name)
+                worker = ModelWorker(model, settings, memory, on_batch=on_batch)
+                metrics.watch_queue(model.name, lambda worker=worker: worker.batcher.waiting)  # type: ignore[misc]
+                workers.append(worker)
+                viewers.append(worker)
             metrics.watch_model(
                 model.name,
                 state=partial(memory.state, model.name),
                 loads=partial(memory.loads, model.name),
             )
-            workers.append(worker)
         return cls(
             settings=settings,
             workers=workers,
+            viewers=viewers,
             memory=memory,
-            detector=Detector([model.pair.source for model in models]),
+            detector=Detector([worker.model.pair.source for worker in workers]),
             rate_limiter=RateLimiter(keys=keys, requests_per_minute=settings.requests_per_minute),
             metrics=metrics,
         )
 
     def named(self, name: str | None) -> ModelWorker:
-        """Return the worker of the named model; the first one if no name is given."""
-        for worker in self.workers:
-            if name is None or worker.model.name == name:
-                return worker
-        known = ", ".join(worker.model.name for worker in self.workers)
-        raise ApiError(404, f"There is no model {shown(name)}; there are: {known}.")
+        """Return the worker of the named translator; the first one if no name is given."""
+        return _named(self.workers, name, "translator")
+
+    def viewer(self, name: str | None) -> ViewWorker:
+        """Return the worker of the named model, of any task; the first one if none is named."""
+        return _named(self.viewers, name, "model")
 
     def between(self, pair: Pair) -> ModelWorker:
         """Return the worker of the first model for a pair of languages."""
@@ -69,6 +85,8 @@ class Server:
             if worker.model.pair == pair:
                 return worker
         pairs = [worker.model.pair for worker in self.workers]
+        if not pairs:
+            raise bad_request("This server has no translator.")
         for code, known in ((pair.source, {p.source for p in pairs}),
                             (pair.target, {p.target for p in pairs})):  # fmt: skip
             if code not in known:
@@ -96,6 +114,16 @@ class Server:
         """Admit a request without a body if the server needs keys; else it is free."""
         if self.rate_limiter.requires_key:
             self.admit(request, _key_of(request))
+
+
+def _named(workers: Sequence[AnyWorker], name: str | None, what: str) -> AnyWorker:
+    """Return the worker of this name, or say which there are."""
+    for worker in workers:
+        if name is None or worker.model.name == name:
+            return worker
+    known = ", ".join(worker.model.name for worker in workers) or "none"
+    wanted = f"no {what}" if name is None else f"no {what} {shown(name)}"
+    raise ApiError(404, f"There is {wanted}; there are: {known}.")
 
 
 def _key_of(request: Request) -> str:

@@ -123,8 +123,7 @@ class _ChunkedLoss(torch.autograd.Function):
             if not any(wanted):
                 continue
             p.scatter_add_(1, tokens, p.new_full(tokens.shape, smoothing - 1))
-            if here is not None:
-                p *= here[:, None]
+            _keep_real(p, here)
             if by_features is not None:
                 by_features[start : start + rows] = product(p, weight)
             if by_columns is not None:
@@ -156,9 +155,15 @@ def _sum_of_real(values: Tensor, real: Tensor | None) -> Tensor:
     return values.sum() if real is None else (values * real).sum()
 
 
-def _rows_of(row: Tensor, real: Tensor | None) -> Tensor:
-    """Return a row for all positions, or one that is zero where a position is not real."""
-    return row if real is None else row * real[:, None]
+def _keep_real(rows: Tensor, real: Tensor | None) -> None:
+    """Turn the rows of positions that are not real into zeros, in place."""
+    if real is not None:
+        rows *= real[:, None]
+
+
+def _rows_of(rows: Tensor, real: Tensor | None) -> Tensor:
+    """Return rows, or one row for all positions, with zeros where a position is not real."""
+    return rows if real is None else rows * real[:, None]
 
 
 def _softmax_in_place(
@@ -245,13 +250,11 @@ class _RDrop(torch.autograd.Function):
         strength: float,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        passes = (first, second)
-        by_passes = [torch.empty_like(one) for one in passes]
+        passes, by_passes = (first, second), [torch.empty_like(one) for one in (first, second)]
         by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, transposed
         by_bias = None if bias is None else torch.zeros_like(bias)
         vocab, columns = len(weight), transposed(weight)
-        weight_mean = weight.mean(dim=0)
-        bias_mean = 0.0 if bias is None else bias.mean()
+        weight_mean, bias_mean = weight.mean(dim=0), 0.0 if bias is None else bias.mean()
         objective, nats = first.new_zeros(()), first.new_zeros(())
         held = first.new_empty(4, min(rows, len(first)), vocab)
         for start in range(0, len(first), rows):
@@ -268,11 +271,10 @@ class _RDrop(torch.autograd.Function):
                 losses = -probabilities.gather(1, tokens).squeeze(1)
                 nats += _sum_of_real(losses, here) / 2
                 even = losses + logits - chunk @ weight_mean - bias_mean
-                both = (1 - smoothing) * losses + smoothing * even
-                objective += _sum_of_real(both, here) / 2
+                losses = (1 - smoothing) * losses + smoothing * even
+                objective += _sum_of_real(losses, here) / 2
             apart = torch.sub(p, q, out=by_q)
-            p.exp_()
-            q.exp_()
+            p, q = p.exp_(), q.exp_()
             far_p = torch.linalg.vecdot(p, apart)[:, None]
             far_q = -torch.linalg.vecdot(q, apart)[:, None]
             objective += strength * _sum_of_real((far_p + far_q)[:, 0], here)
@@ -281,22 +283,18 @@ class _RDrop(torch.autograd.Function):
             _by_logits(by_q.mul_(-strength), far_q, own=q, other=p, strength=strength)
             for part, chunk, by in zip((by_p, by_q), chunks, by_passes, strict=True):
                 part.scatter_add_(1, tokens, part.new_full(tokens.shape, (smoothing - 1) / 2))
-                if here is not None:
-                    part *= here[:, None]
+                _keep_real(part, here)
                 by[start : start + rows] = product(part, weight)
                 add_product(by_columns, chunk.T, part)
                 if by_bias is not None:
                     by_bias += part.sum(dim=0)
         if smoothing:
-            both = first + second
-            count: int | Tensor = len(first)
-            if real is not None:
-                both, count = both * real[:, None], real.sum()
             for by in by_passes:
                 by -= smoothing / 2 * _rows_of(weight_mean, real)
-            by_columns -= smoothing / 2 / vocab * both.sum(dim=0)[:, None]
+            both = _rows_of(first + second, real).sum(dim=0)
+            by_columns -= smoothing / 2 / vocab * both[:, None]
             if by_bias is not None:
-                by_bias -= smoothing * count / vocab
+                by_bias -= smoothing * (len(first) if real is None else real.sum()) / vocab
         ctx.save_for_backward(*by_passes, by_columns.T.contiguous(), by_bias)
         ctx.mark_non_differentiable(nats)
         return objective, nats

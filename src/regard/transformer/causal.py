@@ -5,26 +5,16 @@ or one at a time give the same features.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from regard.attention.efficient import LinearState
-from regard.attention.masks import Visibility
-from regard.attention.multihead import KeysValues, Past
 from regard.attention.positions import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer.layers import Embedded, SelfAttentionLayer
-
-
-class CausalState(NamedTuple):
-    """What was read so far; `past` is empty before the first token."""
-
-    past: tuple[Past, ...]
-    read: int
+from regard.transformer.past import LayerPast, StackPast
 
 
 class CausalTransformer(nn.Module):
@@ -46,18 +36,18 @@ class CausalTransformer(nn.Module):
         self.window = window
         self.distance_bias = distance_bias
 
-    def start(self, batch: int) -> CausalState:
+    def start(self, batch: int) -> StackPast:
         """Return the state before the first token."""
-        return CausalState(past=(), read=0)
+        return StackPast()
 
     def forward(
         self,
         tokens: Int[Tensor, "batch target"],
-        state: CausalState,
+        state: StackPast,
         *,
         with_weights: bool = False,
         probe: Probe | None = None,
-    ) -> tuple[Output, CausalState]:
+    ) -> tuple[Output, StackPast]:
         """Read tokens, one or many at once; return the features that predict the next ones.
 
         The attention, if it is asked for, is the mean over the heads of the last layer.
@@ -74,43 +64,47 @@ class CausalTransformer(nn.Module):
         _, _, weights = self._read(tokens, self.start(len(tokens)), wanted=every)
         return torch.stack(weights)
 
-    def select(self, state: CausalState, rows: Int[Tensor, "chosen"]) -> CausalState:
+    def select(self, state: StackPast, rows: Int[Tensor, "chosen"]) -> StackPast:
         """Return the state of these rows of the batch, in this order."""
-        return state._replace(past=tuple(_rows_of(part, rows) for part in state.past))
+        return state.of(rows)
 
     def _read(
         self,
         tokens: Tensor,
-        state: CausalState,
+        state: StackPast,
         *,
         wanted: set[int],
         probe: Probe | None = None,
-    ) -> tuple[Tensor, CausalState, list[Tensor]]:
+    ) -> tuple[Tensor, StackPast, list[Tensor]]:
         probe = None if probe is None else probe.at(part="decoder")
         features = self.embedded(tokens, start=state.read, probe=probe)
-        visibility = Visibility.back(
-            features, read=state.read, window=self.window, distance_bias=self.distance_bias
+        past = state.opened(
+            window=self.window,
+            along_paths=tokens.shape[1] == 1
+            and probe is None
+            and not wanted
+            and not torch.is_grad_enabled()
+            and all(layer.attention.shares_past for layer in self._layers()),
         )
-        past: list[Past] = []
+        visibility = past.visibility(features, window=self.window, distance_bias=self.distance_bias)
+        after: list[LayerPast] = []
         found: list[Tensor] = []
-        for number, layer in enumerate(self.layers):
-            features, after, weights = layer(
+        for number, layer in enumerate(self._layers()):
+            features, of_layer, weights = layer(
                 features,
                 visibility,
-                past=state.past[number] if state.past else None,
+                past=past.layers[number] if past.layers else None,
                 start=state.read,
                 with_weights=number in wanted,
                 probe=None if probe is None else probe.at(layer=number),
             )
-            past.append(after)
+            after.append(of_layer)
             found += [] if weights is None else [weights]
         if self.norm is not None:
             features = self.norm(features)
         if probe is not None:
             features = probe("output", features)
-        return features, CausalState(tuple(past), state.read + tokens.shape[1]), found
+        return features, past.after(tuple(after), count=tokens.shape[1]), found
 
-
-def _rows_of(past: Past, rows: Tensor) -> Past:
-    kind = LinearState if isinstance(past, LinearState) else KeysValues
-    return kind(*(part.index_select(0, rows) for part in past))
+    def _layers(self) -> list[SelfAttentionLayer]:
+        return [layer for layer in self.layers if isinstance(layer, SelfAttentionLayer)]

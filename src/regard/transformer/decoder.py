@@ -10,37 +10,16 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from regard.attention.efficient import LinearState
 from regard.attention.experts import MixtureOfExperts
 from regard.attention.masks import Visibility, memory_penalties
-from regard.attention.multihead import KeysValues, MultiHeadAttention
+from regard.attention.multihead import MultiHeadAttention
+from regard.attention.past import KeysValues, owners_of
 from regard.attention.positions import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor
 from regard.transformer import layers as parts
-
-
-class Owners(NamedTuple):
-    """Which sentences of the memory are still needed, and how many rows each of them has."""
-
-    sentences: Int[Tensor, "kept"] | None
-    """None if all are, in the same order."""
-    width: int
-
-
-def owners_of(rows: Int[Tensor, "chosen"], *, width: int, sentences: int) -> Owners:
-    """Return whose rows these are, when each sentence had `width` of them.
-
-    Where sentences would not have equally many, each row gets a memory of its own.
-    """
-    owner = torch.div(rows, width, rounding_mode="floor")
-    kept, counts = torch.unique_consecutive(owner, return_counts=True)
-    if not len(rows) or int(counts.min()) != int(counts.max()):
-        return Owners(owner, 1)
-    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=rows.device)):
-        return Owners(None, int(counts[0]))
-    return Owners(kept, int(counts[0]))
+from regard.transformer.past import LayerPast, StackPast
 
 
 def cross_attend(
@@ -57,7 +36,7 @@ def cross_attend(
     sentences = memory.keys.shape[0]
     if probe is not None and rows != sentences:
         owners = torch.arange(rows, device=inputs.device) // (rows // sentences)
-        memory = _rows_of_keys(memory, owners)
+        memory = memory.of(owners)
         penalties = None if penalties is None else penalties.index_select(0, owners)
         sentences = rows
     if rows == sentences:
@@ -70,16 +49,12 @@ def cross_attend(
     return Attended(context.reshape(inputs.shape), weights)
 
 
-LayerPast = KeysValues | LinearState | Float[Tensor, "batch model_dim"]
-
-
 class TransformerDecoderState(NamedTuple):
-    """Everything that the next step needs; `past` is empty before the first token."""
+    """Everything that the next step needs."""
 
-    past: tuple[LayerPast, ...]
+    past: StackPast
     memory: tuple[KeysValues, ...]
     penalties: Float[Tensor, "batch 1 1 source"] | None
-    read: int
     width: int = 1
     """How many rows there are for each sentence of the memory."""
 
@@ -113,6 +88,12 @@ class DecoderLayer(nn.Module):
         self.cross_residual = cross_residual
         self.feed_forward = feed_forward
         self.feed_forward_residual = feed_forward_residual
+
+    @property
+    def shares_past(self) -> bool:
+        """Return whether rows can read on along the paths of a tree."""
+        attention = self.self_attention
+        return isinstance(attention, MultiHeadAttention) and attention.shares_past
 
     def forward(
         self,
@@ -209,10 +190,9 @@ class TransformerDecoder(nn.Module):
     def start(self, encoded: Encoded) -> TransformerDecoderState:
         """Project the source once for every layer."""
         return TransformerDecoderState(
-            past=(),
+            past=StackPast(),
             memory=tuple(layer.cross_attention.memory(encoded.memory) for layer in self._layers()),
             penalties=memory_penalties(encoded.mask, dtype=encoded.memory.dtype),
-            read=0,
         )
 
     def forward(
@@ -225,16 +205,13 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Output, TransformerDecoderState]:
         """Read target tokens, one or many at once; return the features that predict the next."""
         wanted = {self.alignment_layer} if with_weights else set()
-        features, outputs = self._read(tokens, state, with_cross=wanted, probe=probe)
+        features, outputs, past = self._read(tokens, state, with_cross=wanted, probe=probe)
         weights = outputs[self.alignment_layer].cross_weights
         attention = None
         if weights is not None:
             head = self.alignment_head
             attention = weights.mean(dim=1) if head is None else weights[:, head]
-        after = state._replace(
-            past=tuple(output.past for output in outputs), read=state.read + tokens.shape[1]
-        )
-        return Output(features, attention), after
+        return Output(features, attention), state._replace(past=past)
 
     def look(
         self, tokens: Int[Tensor, "batch target"], encoded: Encoded
@@ -244,7 +221,7 @@ class TransformerDecoder(nn.Module):
     ]:
         """Return the weights of every layer and head: self-attention (none in SSRU) and cross."""
         every = set(range(len(self.layers)))
-        _, outputs = self._read(tokens, self.start(encoded), with_cross=every, with_self=True)
+        _, outputs, _ = self._read(tokens, self.start(encoded), with_cross=every, with_self=True)
         among = [output.self_weights for output in outputs if output.self_weights is not None]
         cross = [output.cross_weights for output in outputs if output.cross_weights is not None]
         return (torch.stack(among) if among else None), torch.stack(cross)
@@ -258,15 +235,9 @@ class TransformerDecoder(nn.Module):
         )
         memory, penalties = state.memory, state.penalties
         if sentences is not None:
-            memory = tuple(_rows_of_keys(part, sentences) for part in memory)
+            memory = tuple(part.of(sentences) for part in memory)
             penalties = None if penalties is None else penalties.index_select(0, sentences)
-        return TransformerDecoderState(
-            past=tuple(_rows_of(part, rows) for part in state.past),
-            memory=memory,
-            penalties=penalties,
-            read=state.read,
-            width=width,
-        )
+        return TransformerDecoderState(state.past.of(rows), memory, penalties, width)
 
     def _read(
         self,
@@ -276,12 +247,19 @@ class TransformerDecoder(nn.Module):
         with_cross: set[int],
         with_self: bool = False,
         probe: Probe | None = None,
-    ) -> tuple[Tensor, list[LayerOutput]]:
+    ) -> tuple[Tensor, list[LayerOutput], StackPast]:
         inside = None if probe is None else probe.at(part="decoder")
-        features = self.embedded(tokens, start=state.read, probe=inside)
-        visibility = Visibility.back(
-            features, read=state.read, window=self.window, distance_bias=self.distance_bias
+        read = state.past.read
+        features = self.embedded(tokens, start=read, probe=inside)
+        past = state.past.opened(
+            window=self.window,
+            along_paths=tokens.shape[1] == 1
+            and probe is None
+            and not with_self
+            and not torch.is_grad_enabled()
+            and all(layer.shares_past for layer in self._layers()),
         )
+        visibility = past.visibility(features, window=self.window, distance_bias=self.distance_bias)
         outputs = []
         for number, layer in enumerate(self._layers()):
             output = parts.recompute_layer(layer, wanted=self.recompute)(
@@ -289,8 +267,8 @@ class TransformerDecoder(nn.Module):
                 visibility,
                 state.memory[number],
                 state.penalties,
-                past=state.past[number] if state.past else None,
-                start=state.read,
+                past=past.layers[number] if past.layers else None,
+                start=read,
                 weights_of=(
                     *(("self",) if with_self else ()),
                     *(("cross",) if number in with_cross else ()),
@@ -304,19 +282,8 @@ class TransformerDecoder(nn.Module):
         features = features if self.output_scale == 1 else features * self.output_scale
         if inside is not None:
             features = inside("output", features)
-        return features, outputs
+        after = past.after(tuple(output.past for output in outputs), count=tokens.shape[1])
+        return features, outputs, after
 
     def _layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
-
-
-def _rows_of(past: LayerPast, rows: Tensor) -> KeysValues | LinearState | Tensor:
-    if isinstance(past, KeysValues):
-        return _rows_of_keys(past, rows)
-    if isinstance(past, LinearState):
-        return LinearState(*(part.index_select(0, rows) for part in past))
-    return past.index_select(0, rows)
-
-
-def _rows_of_keys(memory: KeysValues, rows: Tensor) -> KeysValues:
-    return KeysValues(*(part.index_select(0, rows) for part in memory))

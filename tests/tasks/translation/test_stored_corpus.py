@@ -16,6 +16,7 @@ from regard.base.errors import DataError, RunError
 from regard.batching import tokenising
 from regard.batching.batch import TrainingExamples
 from regard.corpora import pair_store, store
+from regard.corpora.lines import stream_lines
 from regard.corpora.parallel import drawn_evenly
 from regard.corpora.store import StoredSequence, StoreError
 from regard.runs.run import finish_or_start
@@ -141,6 +142,63 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     left = [path.name for path in (corpus.parent / "cache").rglob("*") if path.is_file()]
     assert left == []
     assert len(read(corpus).train) == 260
+
+
+def test_a_full_disk_while_tokenising_leaves_no_tokens(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train() -> None:
+        out, resume = corpus.parent / "run", (corpus.parent / "run").exists()
+        where = {"resume": out} if resume else {"data": str(corpus), "out": out}
+        recipe = () if resume else ("transformer-tiny",)
+        regard.train(*recipe, **where, set=[*TINY, "training.steps=1"], progress=False)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    read(corpus)
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.batching.tokenising._Cutter.__call__", full)
+        with pytest.raises(RunError, match="there is no space left on the disk"):
+            train()
+    assert not list((corpus.parent / "run").glob("data/*"))
+    train()
+    assert weights(corpus.parent / "run")
+
+
+def test_a_shard_that_is_missing_is_named(corpus: Path) -> None:
+    other = corpus.with_name("other.tsv")
+    other.write_text("one more\teiner mehr\n", encoding="utf-8")
+    settings = DataSettings(train=(str(corpus), str(other)))  # type: ignore[call-arg]
+    whole = len(read_splits(settings).train)
+    other.rename(corpus.with_name("elsewhere.tsv"))
+    with pytest.raises(DataError, match=r"other\.tsv: there is no such file"):
+        read_splits(settings)
+    corpus.with_name("elsewhere.tsv").rename(other)
+    assert len(read_splits(settings).train) == whole
+
+
+def test_line_files_of_unequal_length_are_named(corpus: Path) -> None:
+    sides = [corpus.with_name(name) for name in ("train.en", "train.de")]
+    for side, count in zip(sides, (300, 299), strict=True):
+        side.write_text("".join(f"line {row}\n" for row in range(count)), encoding="utf-8")
+    settings = DataSettings(train=tuple(map(str, sides)))  # type: ignore[call-arg]
+    with pytest.raises(DataError, match=r"train\.de.*299 lines|300 lines.*299"):
+        read_splits(settings)
+    assert not list((corpus.parent / "cache").rglob("store.json"))
+
+
+@pytest.mark.slow
+def test_invalid_utf_8_in_line_nine_million_is_named(tmp_path: Path) -> None:
+    path, last = tmp_path / "long.txt", 9_000_000
+    with path.open("wb") as file:
+        for _ in range(9):
+            file.write(b"ab\n" * (last // 9 - 1) + b"cd\n")
+        file.seek(-3, 2)
+        file.write(b"\xff\xfe\n" + b"more\n")
+    with pytest.raises(DataError, match=r"long\.txt, line 9000000: invalid UTF-8 at byte 1 of"):
+        for _ in stream_lines(path, expected="a sentence a line"):
+            pass
 
 
 def test_nothing_to_hold_out_where_every_sentence_is_frequent(corpus: Path) -> None:

@@ -3,18 +3,25 @@
 import { element, percent } from "./element.js";
 
 /**
- * @param {{onPoint: (cell: {row: number, column: number} | null) => void}} options
+ * @param {{onPoint: (cell: {row: number, column: number} | null) => void,
+ *   onChoose?: (cell: {row: number, column: number}) => void}} options
  */
-export function createHeatMap({ onPoint }) {
+export function createHeatMap({ onPoint, onChoose = null }) {
   const table = element("table");
   const picture = element("div", { class: "heatmap", role: "img" }, table);
   const legend = element("p", { class: "legend" });
   let rows = [];
   let columns = [];
 
+  const placeOf = (cell) => ({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
   picture.addEventListener("pointerover", (event) => {
-    const cell = event.target.closest("td");
-    if (cell) onPoint({ row: cell.parentNode.rowIndex - 1, column: cell.cellIndex - 1 });
+    const cell = event.target.closest("tbody td");
+    if (cell) onPoint(placeOf(cell));
+  });
+  picture.classList.toggle("choosable", onChoose !== null);
+  picture.addEventListener("click", (event) => {
+    const cell = event.target.closest("tbody td");
+    if (cell) onChoose?.(placeOf(cell));
   });
   picture.addEventListener("pointerleave", () => onPoint(null));
   // A map that scrolls must be reachable by keyboard; one that fits need not be.

@@ -41,7 +41,10 @@ export class Pane {
       nameOf: () => `translation.${languageTag(this.model.target) ?? "out"}.txt`,
     });
     this.unknown = createUnknown();
-    this.viewer = new Viewer({ onChoose, onPoint, onSelect: () => this.#showAlternatives() });
+    this.viewer = new Viewer({
+      onChoose, onPoint, onSelect: () => this.#showAlternatives(),
+      onCell: (cell) => this.panels.tell("arithmetic", { ...cell, view: this.looked.view }),
+    });
     this.alternatives = createAlternatives({
       onForce: (step, id) =>
         onForce([...this.answer.steps.slice(0, step).map((each) => each.id), id]),
@@ -225,6 +228,7 @@ export class Pane {
         `${unit.pieces.includes(last) ? "forced-word" : ""} ${different.includes(index) ? "different" : ""}`);
       this.#showAlternatives();
       const { model, answer, request } = this;
+      this.looked = look;
       this.panels.show({ model, answer, look, q: request.q, tokens: answer.target.ids }, open);
     }
   }

@@ -16,18 +16,22 @@
  * `show` is called while the panel is open, whenever the subject has changed; `create` once.
  */
 
+import { arithmetic } from "./arithmetic.js";
+import { change } from "./change.js";
 import { element } from "./element.js";
+import { lens } from "./lens.js";
 
 /**
  * @typedef {object} Subject  what is looked at
  * @property {object} model  as /models describes it; `task` is "translate", "language-model", ...
  * @property {string} q  the sentence, text, window or node
  * @property {object} answer  what the server said of it
+ * @property {number[]} [tokens]  the ids of the translation
  * @property {{view: string, layer: string, head: string, byPiece: boolean}} look  what is shown of it
  */
 
 /** All panels, in the order in which they are shown. */
-export const PANELS = [];
+export const PANELS = [arithmetic, change, lens];
 
 /** Names in the address that are panels. */
 export const openOf = (text) => (text ? text.split(",") : []);

@@ -15,10 +15,11 @@ const BLIND = "This model has no attention: it reads the whole sentence into one
 export class Viewer {
   /**
    * @param {{onSelect: () => void, onPoint: (place: object | null) => void,
-   *   onChoose: (choice: object) => void}} options  `onSelect` is called when another word is
-   *   selected, `onPoint` gets the highlighted place, `onChoose` a layer and a head
+   *   onChoose: (choice: object) => void, onCell?: (cell: object) => void}} options  `onSelect` is called when another word is
+   *   selected, `onPoint` gets the highlighted place, `onChoose` a layer and a head, `onCell`
+   *   the pieces of a cell of the map that was clicked
    */
-  constructor({ onSelect, onPoint, onChoose }) {
+  constructor({ onSelect, onPoint, onChoose, onCell = () => {} }) {
     this.onSelect = onSelect;
     this.onPoint = onPoint;
     this.rows = {
@@ -28,6 +29,9 @@ export class Viewer {
     this.heatMap = createHeatMap({
       onPoint: (cell) => this.#pointed(cell && {
         side: this.map.rowSide, index: cell.row, column: cell.column,
+      }),
+      onChoose: (cell) => onCell({
+        row: this.map.rows[cell.row].pieces[0], column: this.map.columns[cell.column].pieces[0],
       }),
     });
     this.overview = createOverview({ onChoose });

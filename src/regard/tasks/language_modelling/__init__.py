@@ -14,6 +14,7 @@ TASK = Task(
         "heads": LazyFunction("regard.tasks.language_modelling.views:heads_view"),
         "word": LazyFunction("regard.tasks.language_modelling.views:word_view"),
         "arcs": LazyFunction("regard.tasks.language_modelling.views:arcs_view"),
+        "lens": LazyFunction("regard.tasks.language_modelling.views:lens_view"),
     },
     fine_tune=LazyFunction("regard.tasks.language_modelling.fine_tuning:fine_tune"),
     store=LazyFunction("regard.tasks.language_modelling.exchange:store"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from regard.attention.edges import Edges
@@ -135,11 +136,11 @@ def graph_input(graph: Graph, settings: GraphDataSettings) -> GraphInput:
     """Return features and edges as tensors."""
     found = neighbourhoods(graph, undirected=settings.undirected)
     matrix = graph.features.normalised() if settings.normalise else graph.features
-    edges = Edges.sort(
+    edges = Edges(
         torch.from_numpy(found.source),
         torch.from_numpy(found.target),
-        sources=graph.nodes,
-        targets=graph.nodes,
+        torch.from_numpy(found.starts),
+        graph.nodes,
     )
     return GraphInput(_features(matrix), edges, torch.from_numpy(found.types))
 
@@ -169,15 +170,14 @@ def _read(settings: GraphDataSettings) -> tuple[Graph, Path]:
 
 
 def _features(matrix: FeatureMatrix) -> Features:
-    nodes = len(matrix.starts) - 1
-    entries = Edges.sort(
-        torch.from_numpy(matrix.columns),
-        torch.from_numpy(matrix.rows),
-        sources=matrix.width,
-        targets=nodes,
-    )
-    # Both are sorted by row, but within a row the file may have any order.
-    order = torch.argsort(torch.from_numpy(matrix.rows * matrix.width + matrix.columns))
-    sparse = SparseFeatures(entries, torch.from_numpy(matrix.values)[order])
+    nodes, rows = len(matrix.starts) - 1, matrix.rows
+    columns, values = matrix.columns, matrix.values
+    same_row = rows[1:] == rows[:-1]
+    if (columns[1:][same_row] < columns[:-1][same_row]).any():  # a file may have any order
+        order = np.lexsort((columns, rows))
+        columns, values = columns[order], values[order]
+    starts = torch.from_numpy(matrix.starts)
+    entries = Edges(torch.from_numpy(columns), torch.from_numpy(rows), starts, matrix.width)
+    sparse = SparseFeatures(entries, torch.from_numpy(values))
     full = nodes * matrix.width
     return dense(sparse) if entries.count > DENSE_SHARE * full else sparse

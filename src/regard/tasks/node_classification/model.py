@@ -72,10 +72,20 @@ class LoadedGraphClassifier:
 
     @cached_property
     def output(self) -> NodeOutput:
-        """Logits, embeddings and attention of all nodes."""
+        """Logits and embeddings of all nodes."""
+        return self._output(with_weights=False)
+
+    @cached_property
+    def _attention(self) -> tuple[Float[torch.Tensor, "edges _"], ...]:
+        """The attention of each layer, which takes far more memory."""
+        return self._output(with_weights=True).attention
+
+    def _output(self, *, with_weights: bool) -> NodeOutput:
         self.model.eval()
         with torch.no_grad():
-            output: NodeOutput = self.model(beside(self.model, self.tensors), with_weights=True)
+            output: NodeOutput = self.model(
+                beside(self.model, self.tensors), with_weights=with_weights
+            )
         return moved(output, HOST)
 
     @property
@@ -89,7 +99,7 @@ class LoadedGraphClassifier:
 
     def attention(self, layer: int = 0) -> EdgeAttention:
         """Return the attention of a layer (counted from 0) on every edge."""
-        found = self.output.attention
+        found = self._attention
         if not found:
             raise RegardError("This model has no attention to look at.")
         if not 0 <= layer < len(found):
@@ -172,8 +182,16 @@ class NodeAccuracy:
         return f"{self.mean:.1f}{spread} %{over}"
 
 
-def load(folder: str | Path, *, seed: int | None = None) -> LoadedGraphClassifier:
-    """Load a trained classifier with its graph; of several seeds the best in validation."""
+def load(
+    folder: str | Path,
+    *,
+    seed: int | None = None,
+    known: tuple[Graph, GraphInput] | None = None,
+) -> LoadedGraphClassifier:
+    """Load a trained classifier with its graph; of several seeds the best in validation.
+
+    `known` is the graph if it is in memory already.
+    """
     run = Run.open(Path(folder))
     recipe = run.recipe(GraphRecipe)
     path = run.folder / RESULT
@@ -184,13 +202,16 @@ def load(folder: str | Path, *, seed: int | None = None) -> LoadedGraphClassifie
             raise RunError(
                 f"{path} is missing or damaged: continue the training with --resume."
             ) from error
-    graph = read_npz(run.folder / GRAPH)
+    graph, tensors = known or (read_npz(run.folder / GRAPH), None)
     weights = Run(seed_folder(run, seed)).weights()
     model = build_for(lambda: fresh_network(recipe, graph), weights)
     load_weights(model, weights)
     model.eval()
     return LoadedGraphClassifier(
-        model=placed(model), graph=graph, tensors=graph_input(graph, recipe.data), recipe=recipe
+        model=placed(model),
+        graph=graph,
+        tensors=tensors or graph_input(graph, recipe.data),
+        recipe=recipe,
     )
 
 

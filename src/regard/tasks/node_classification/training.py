@@ -127,7 +127,7 @@ def train_node_classifier(
             )
     accuracy = loaded_model.NodeAccuracy(tuple(results))
     write_json(run.folder / loaded_model.RESULT, accuracy.to_dict())
-    best = loaded_model.load(run.folder)
+    best = loaded_model.load(run.folder, known=(graph, tensors))
     best.save_predictions(run.folder / loaded_model.PREDICTIONS)
     return loaded_model.TrainedNodeClassifier(run, best, accuracy)
 

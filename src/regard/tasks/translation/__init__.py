@@ -14,6 +14,7 @@ TASK = Task(
         "heads": LazyFunction("regard.tasks.translation.views:heads_view"),
         "word": LazyFunction("regard.tasks.translation.views:word_view"),
         "arcs": LazyFunction("regard.tasks.translation.views:arcs_view"),
+        "lens": LazyFunction("regard.tasks.translation.views:lens_view"),
     },
     auto=LazyFunction("regard.tasks.translation.auto:auto"),
     fine_tune=LazyFunction("regard.tasks.translation.fine_tuning:fine_tune"),

@@ -393,10 +393,5 @@ def explained(given: SentencePass, method: str, source: str, text: str) -> Expla
     sizes = np.abs(values)
     sums = sizes.sum(axis=1, keepdims=True)
     shares = torch.from_numpy(sizes / np.where(sums > 0, sums, 1)).float()
-    return Explanation(
-        method,
-        source,
-        text,
-        values,
-        given.loaded.attention_map(given.source, given.target, shares),
-    )
+    shown = given.loaded.attention_map(given.source, given.target, shares)
+    return Explanation(method, source, text, values, shown)

@@ -1,6 +1,6 @@
 """The trace of a sentence through a translator: every value, with its formula."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,13 @@ from regard.compute.device import beside, placed
 from regard.decoding.search import length_limits
 from regard.models.build import build_translator
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded, traced_parts
-from regard.models.layer_traces import Sides, attention_arrays, feed_forward_arrays, gate_arrays
+from regard.models.layer_traces import (
+    Sides,
+    attention_arrays,
+    feed_forward_arrays,
+    gate_arrays,
+    lookup_arrays,
+)
 from regard.models.translator import Translator
 from regard.recurrent.decoders import BahdanauDecoder, LuongDecoder
 from regard.recurrent.encoder import RecurrentEncoder
@@ -26,8 +32,13 @@ from regard.transformer.decoder import TransformerDecoder
 from regard.transformer.encoder import TransformerEncoder
 
 
-def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
-    """Trace a sentence: the source is read once, then the most probable tokens are written."""
+def trace_translator(
+    loaded: LoadedTranslator, text: str, *, target: Sequence[int] | None = None
+) -> Trace:
+    """Trace a sentence: the source is read once, then the most probable tokens are written.
+
+    With a `target`, its tokens are written, end mark included.
+    """
     _require_text(text)
     ids = loaded.source_tokenizer.encode(text)
     source, mask = beside(loaded.model, padded([ids], after=END))
@@ -40,7 +51,8 @@ def trace_translator(loaded: LoadedTranslator, text: str) -> Trace:
     model.eval()
     with torch.no_grad(), recorded(model) as outputs:
         encoded = model.encode(source, mask)
-        tokens, steps, states = _write_greedily(model, encoded, limit=int(limits[0]))
+        limit = int(limits[0]) if target is None else len(target)
+        tokens, steps, states = _write(model, encoded, limit=limit, target=target)
     scores = _scores(outputs)
     written = loaded.target_tokenizer.pieces([token for token in tokens if token != END])
     given = {
@@ -107,7 +119,10 @@ def _inside(model: Any, source: Tensor, mask: Tensor, tokens: list[int]) -> list
             found += feed_forward_arrays(recorder, layer, "decoder", number, "target")
     elif isinstance(decoder, LuongDecoder | BahdanauDecoder):
         found += _decoder_gates(model, recorder, source, mask, read)
-        found += _projections(decoder, recorder, model.encode(source, mask).memory)
+        if decoder.lookup is not None:
+            memory = model.encode(source, mask).memory
+            query = decoder.formulas()["query"]
+            found += lookup_arrays(recorder, decoder.lookup.score, memory, query=query)
     return found
 
 
@@ -132,38 +147,19 @@ def _decoder_gates(
     return gate_arrays(decoder.stack, inputs, state.cells, name="decoder", axis="target")
 
 
-def _projections(decoder: Any, recorder: Recorder, memory: Tensor) -> list[TracedArray]:
-    """Return q, k and v where the score projects what it compares (parameterised attention)."""
-    score = None if decoder.lookup is None else decoder.lookup.score
-    if score is None or not score.projects_values:
-        return []
-    asked = torch.cat(recorder.values["cross", 0, "query"], dim=1)
-    given = {
-        "q": (score.query_weights(asked), "target", "W^q s"),
-        "k": (score.key_weights(memory), "source", "W^k h_j"),
-        "v": (score.value_weights(memory), "source", "W^v h_j"),
-    }
-    return [
-        TracedArray(f"cross.0.{name}", (axis, "dim"), values[0].cpu().numpy(), formula)
-        for name, (values, axis, formula) in given.items()
-    ]
-
-
-def _write_greedily(
-    model: Any, encoded: Any, *, limit: int
+def _write(
+    model: Any, encoded: Any, *, limit: int, target: Sequence[int] | None
 ) -> tuple[list[int], list[Any], list[Tensor]]:
-    """Write until the end mark; return the tokens, the steps and the recurrent states."""
-    state = model.start(encoded)
+    """Write a target, or greedily to the end mark; return tokens, steps and recurrent states."""
+    state, here = model.start(encoded), encoded.memory.device
     token = BEGIN
     tokens: list[int] = []
     steps: list[Any] = []
     states: list[Tensor] = []
     while token != END and len(tokens) < limit:
-        step = model.step(
-            encoded.mask.new_tensor([token], dtype=torch.long), state, with_weights=True
-        )
+        step = model.step(torch.tensor([token], device=here), state, with_weights=True)
         state = step.state
-        token = int(step.logits[0].argmax())
+        token = int(step.logits[0].argmax()) if target is None else target[len(tokens)]
         tokens.append(token)
         steps.append(step)
         if hasattr(state, "cells"):  # a Transformer's state is a cache instead

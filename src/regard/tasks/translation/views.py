@@ -12,15 +12,17 @@ from rich.text import Text
 
 from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
-from regard.base.special_tokens import SPECIALS
-from regard.batching.batch import collate, encode_pairs
+from regard.base.special_tokens import BEGIN, END, SPECIALS
+from regard.batching.batch import collate, encode_pairs, padded
 from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
+from regard.models.lens import layer_features
 from regard.pictures.heat_map import write_map
 from regard.pictures.terminal import terminal_heat_map
 from regard.settings.recipe import require_known
 from regard.tasks import attention as attention_views
 from regard.tasks.experts import gate_weights, view_of_experts
+from regard.tasks.lens import Lens, lens_of, view_of_lens
 from regard.tasks.looking import LookRequest, View
 from regard.tasks.translation.model import LoadedTranslator, load
 from regard.tasks.translation.results import Translation
@@ -191,3 +193,42 @@ def arcs_view(request: LookRequest) -> View:
     """Show the self-attention of the whole text."""
     said, heads = _request_heads(request, part="encoder")
     return attention_views.view_of_arcs(heads, request, text=said)
+
+
+def lens_of_translation(
+    loaded: LoadedTranslator, text: str, target: Sequence[int] | None = None
+) -> Lens:
+    """Return what each decoder layer would have said at each step of a translation.
+
+    `target` are the tokens of one that is given, without the end mark.
+    """
+    if target is None:
+        said = loaded.translate(text, attention=False).text
+        target = loaded.target_tokenizer.encode(said)
+    model, source = loaded.model, loaded.source_tokenizer.encode(text)
+    ids, mask = beside(model, padded([source], after=END))
+    read, _ = beside(model, padded([list(target)], before=BEGIN))
+    features = layer_features(
+        model.decoder, lambda probe: model(ids, mask, read, probe=probe), part="decoder"
+    )
+    tokenizer = loaded.target_tokenizer
+
+    def pieces(numbers: Sequence[int]) -> list[str]:
+        return [
+            SPECIALS[number] if number < len(SPECIALS) else tokenizer.pieces([number])[0]
+            for number in numbers
+        ]
+
+    return lens_of(
+        features,
+        model.project,
+        pieces,
+        text=tokenizer.decode(list(target)),
+        read=pieces([BEGIN, *target]),
+        said=[*target, END],
+    )
+
+
+def lens_view(request: LookRequest) -> View:
+    """Show what each decoder layer would have said."""
+    return view_of_lens(lens_of_translation(load(request.run), request.sentence))
