@@ -177,7 +177,9 @@ class BackPointers:
         sizes = [len(rows) for rows in self._parents]
         if not sizes:
             return []
-        both = (torch.cat(parts).to(HOST).split(sizes) for parts in (self._parents, self._tokens))
+        both = (
+            torch.split(torch.cat(parts).to(HOST), sizes) for parts in (self._parents, self._tokens)
+        )
         return [(p.numpy(), t.numpy()) for p, t in zip(*both, strict=True)]
 
     def read(self, *, step: int, row: int) -> tuple[tuple[int, ...], Tensor | None]:
