@@ -1,20 +1,23 @@
-"""Training examples in a store: pairs cut into tokens once, by several processes."""
+"""Training examples in a store: pairs and texts cut into tokens once, by several processes."""
 
 from __future__ import annotations
 
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from regard.base.files import whole_folder
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Example, TrainingExamples
+from regard.batching.texts import LabelledIds
 from regard.corpora.blocks import mapped
+from regard.corpora.labelled import LabelledText
 from regard.corpora.parallel import SentencePair
 from regard.corpora.store import (
     RowStore,
@@ -28,6 +31,7 @@ from regard.corpora.store import (
 BLOCK_PAIRS = 2_000  # that a process cuts at a time
 NARROW = 1 << 16  # ids that fit into two bytes
 
+Item = TypeVar("Item")
 Watch = Callable[[int, float | None], None]
 
 
@@ -46,7 +50,7 @@ def stored_examples(
 ) -> TrainingExamples:
     """Return the examples of a store, which `write_examples` made of these pairs."""
     examples: StoredSequence[Example] = StoredExamples(store)
-    lengths = store.lengths()
+    lengths = examples.lengths()
     left_out = np.flatnonzero(lengths.max(axis=1) >= max_length)
     if len(left_out):
         lengths = np.delete(lengths, left_out, axis=0)
@@ -86,15 +90,64 @@ def write_examples(
 
     The store does not depend on the number of processes. After a failure nothing of it is left.
     """
-    width = 2 if max(one.size for one in tokenizers) <= NARROW else 4
+    source, target = tokenizers
+
+    def cut(pair: SentencePair) -> tuple[Sequence[int], Sequence[int]]:
+        return source.encode(pair.source), target.encode(pair.target)
+
+    most = max(one.size for one in tokenizers)
+    cutter = _Cutter(pairs, cut, type_of(2 if most <= NARROW else 4))
+    return _write(folder, cutter, made_of=made_of, watch=watch, processes=processes)
+
+
+class StoredLabelledIds(StoredSequence[LabelledIds]):
+    """Texts in a store of token ids, each with the number of its label."""
+
+    def _item(self, row: StoredRow) -> LabelledIds:
+        ids, label = row
+        vocab, labels = self.store.made_of["sizes"]
+        if len(label) != 1 or int(label[0]) >= labels or (len(ids) and int(ids.max()) >= vocab):
+            raise StoreError(self.store.folder, "a text has a token or a label that is not known")
+        return LabelledIds(ids.tolist(), int(label[0]))
+
+
+def write_labelled(
+    folder: Path,
+    texts: StoredSequence[LabelledText],
+    encode: Callable[[str], Sequence[int]],
+    labels: Sequence[str],
+    *,
+    made_of: Mapping[str, object],
+    watch: Watch,
+    processes: int | None = None,
+) -> RowStore:
+    """Cut labelled texts into tokens as `write_examples` does; `made_of` has their `sizes`."""
+    place = {label: number for number, label in enumerate(labels)}
+
+    def cut(one: LabelledText) -> tuple[Sequence[int], Sequence[int]]:
+        return encode(one.text), (place[one.label],)
+
+    cutter = _Cutter(texts, cut, type_of(4))
+    return _write(folder, cutter, made_of=made_of, watch=watch, processes=processes)
+
+
+def _write(
+    folder: Path,
+    cutter: _Cutter[Any],
+    *,
+    made_of: Mapping[str, object],
+    watch: Watch,
+    processes: int | None,
+) -> RowStore:
+    """Write what the cutter makes of all items; after a failure nothing of it is left."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)  # of other data
     folder.parent.mkdir(parents=True, exist_ok=True)
-    cut = _Cutter(pairs, tokenizers, width)
+    total, width = len(cutter.items), cutter.kind.itemsize
     with whole_folder(folder) as temporary, RowWriter(temporary, columns=2, width=width) as writer:
-        for _, (ids, lengths) in mapped(cut, _blocks(len(pairs)), processes=processes):
+        for _, (ids, lengths) in mapped(cutter, _blocks(total), processes=processes):
             writer.add(ids, np.frombuffer(lengths, np.int64).reshape(-1, 2))
-            watch(len(writer), len(writer) / len(pairs))
+            watch(len(writer), len(writer) / total)
         writer.finish(made_of)
     return RowStore(folder)
 
@@ -105,19 +158,18 @@ def _blocks(rows: int) -> Iterator[list[range]]:
 
 
 @dataclass(frozen=True)
-class _Cutter:
-    """Cuts ranges of pairs into tokens: what a process does."""
+class _Cutter(Generic[Item]):
+    """Cuts ranges of items into two columns of numbers: what a process does."""
 
-    pairs: StoredSequence[SentencePair]
-    tokenizers: tuple[Tokenizer, Tokenizer]
-    width: int
+    items: StoredSequence[Item]
+    cut: Callable[[Item], tuple[Sequence[int], Sequence[int]]]
+    kind: np.dtype[np.unsignedinteger]
 
     def __call__(self, block: list[range]) -> tuple[bytes, bytes]:
         ids, lengths = array("I"), array("q")
-        source, target = self.tokenizers
         for numbers in block:
-            for pair in self.pairs.take(numbers):
-                for found in (source.encode(pair.source), target.encode(pair.target)):
+            for item in self.items.take(numbers):
+                for found in self.cut(item):
                     ids.extend(found)
                     lengths.append(len(found))
-        return np.asarray(ids).astype(type_of(self.width)).tobytes(), lengths.tobytes()
+        return np.asarray(ids).astype(self.kind).tobytes(), lengths.tobytes()

@@ -1,13 +1,7 @@
-"""Parallel corpora that are too large for memory: read once, kept as a store, opened ever after.
-
-A store lies in `$REGARD_CACHE`, or else in `~/.cache/regard`, under a name that follows from the
-settings of the data. It is made again when one of its files has changed, or when it is damaged.
-"""
+"""Parallel corpora that are too large for memory: read once, kept as a store, opened ever after."""
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,27 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from regard.base.errors import DataError, RunError, system_problem
-from regard.base.files import fingerprint, locked, states_of, whole_folder
+from regard.base.errors import DataError
+from regard.base.files import states_of
 from regard.corpora.blocks import digests_of, in_blocks
+from regard.corpora.cache import Say, Watch, building, folder_of, open_cached
 from regard.corpora.composition import LowestKeys
 from regard.corpora.parallel import SentencePair, fingerprint_of
 from regard.corpora.store import RowStore, RowWriter, StoredRow, StoredSequence, StoreError
 
 KEY_ROWS = 1 << 20
 
-Watch = Callable[[int, float | None], None]
-Say = Callable[[str], None]
-
 
 class StoredPairs(StoredSequence[SentencePair]):
     """Sentence pairs in a store of texts."""
 
     def _item(self, row: StoredRow) -> SentencePair:
-        try:
-            source, target = (str(side.tobytes(), "utf-8", "surrogatepass") for side in row)
-        except UnicodeDecodeError:
-            raise StoreError(self.store.folder, "a text is not UTF-8") from None
+        source, target = self.store.texts(row)
         return SentencePair(source, target)
 
 
@@ -50,6 +39,10 @@ class StoredCorpus:
     test: Sequence[SentencePair]
     made_of: Mapping[str, Any]
     """Files, fingerprint, and the facts that were recorded when the store was built."""
+
+    def close(self) -> None:
+        """Close the files of the store."""
+        self.train.store.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,36 +59,14 @@ class CorpusReading:
     @property
     def folder(self) -> Path:
         """Where the store is."""
-        return cache_folder() / "corpora" / fingerprint([json.dumps(self.settings, sort_keys=True)])
-
-
-def cache_folder() -> Path:
-    """Return the folder of what can be made again: `$REGARD_CACHE`, or that of this user."""
-    named = os.environ.get("REGARD_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
+        return folder_of(self.settings) / "pairs"
 
 
 def open_corpus(reading: CorpusReading, *, say: Say) -> StoredCorpus | None:
     """Return the corpus if there is a whole store of unchanged files; say why there is none."""
-    folder = reading.folder / "pairs"
-    if not folder.is_dir():
-        return None
-    try:
-        store = RowStore(folder)
-        found = _corpus(store)
-    except StoreError as error:
-        say(f"The stored corpus is damaged ({error.problem}): it is read again.")
-        return None
-    states = states_of(reading.files)
-    if store.made_of["files"] == states:
-        return found
-    before = {tuple(state) for state in store.made_of["files"]}
-    changed = [str(state[0]) for state in states if tuple(state) not in before]
-    say(f"{changed[0] if changed else folder} has changed: the corpus is read again.")
-    store.close()
-    return None
+    return open_cached(
+        reading.folder, reading.files, lambda folder: _corpus(RowStore(folder)), say=say
+    )
 
 
 def _corpus(store: RowStore) -> StoredCorpus:
@@ -131,44 +102,32 @@ def build_corpus(
     """
     folder = reading.folder
     states = states_of(reading.files)  # before they are read: a change meanwhile is noticed
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder, wait=True), whole_folder(folder / "pairs") as temporary:
-            with RowWriter(temporary, columns=2, width=1) as writer:
-                with _HeldOut(reading, temporary) as held_out:
-                    for block in in_blocks(pairs):
-                        _write(writer, block)
-                        held_out.add(block)
-                        watch(len(writer), None)
-                    rows = held_out.rows()
-                total, held = len(writer), {part: len(found) for part, found in rows.items()}
-                for part, others in parts.items():
-                    first = len(writer)
-                    for block in in_blocks(others):
-                        _write(writer, block)
-                    rows[part] = list(range(first, len(writer)))
-                made_of = {"files": states, "rows": rows, "fingerprint": "", **facts(total, held)}
-                writer.finish(made_of)
-            store = RowStore(temporary)
-            found = _corpus(store)
-            text = chain(found.train, found.valid, found.test)
-            store.describe({**store.made_of, "fingerprint": fingerprint_of(text)})
-            store.close()
-    except OSError as error:
-        raise RunError(
-            f"{system_problem(error)} Corpora that are too large for memory are kept in "
-            f"{cache_folder()}; REGARD_CACHE names another folder."
-        ) from error
-    return _corpus(RowStore(folder / "pairs"))
+    with building(folder) as temporary:
+        with RowWriter(temporary, columns=2, width=1) as writer:
+            with _HeldOut(reading, temporary) as held_out:
+                for block in in_blocks(pairs):
+                    _write(writer, block)
+                    held_out.add(block)
+                    watch(len(writer), None)
+                rows = held_out.rows()
+            total, held = len(writer), {part: len(found) for part, found in rows.items()}
+            for part, others in parts.items():
+                first = len(writer)
+                for block in in_blocks(others):
+                    _write(writer, block)
+                rows[part] = list(range(first, len(writer)))
+            made_of = {"files": states, "rows": rows, "fingerprint": "", **facts(total, held)}
+            writer.finish(made_of)
+        store = RowStore(temporary)
+        found = _corpus(store)
+        text = chain(found.train, found.valid, found.test)
+        store.describe({**store.made_of, "fingerprint": fingerprint_of(text)})
+        store.close()
+    return _corpus(RowStore(folder))
 
 
 def _write(writer: RowWriter, pairs: Sequence[SentencePair]) -> None:
-    texts = [
-        text.encode("utf-8", "surrogatepass")
-        for pair in pairs
-        for text in (pair.source, pair.target)
-    ]
-    writer.add(b"".join(texts), np.array([len(text) for text in texts], np.int64).reshape(-1, 2))
+    writer.add_texts([text for pair in pairs for text in (pair.source, pair.target)])
 
 
 class _HeldOut:

@@ -78,6 +78,12 @@ class RowWriter:
         self._rows += len(lengths)
         self._values += len(values) // self._width
 
+    def add_texts(self, texts: Sequence[str]) -> None:
+        """Add rows of texts as UTF-8, given one after the other."""
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        lengths = np.array([len(part) for part in parts], np.int64)
+        self.add(b"".join(parts), lengths.reshape(-1, self._columns))
+
     def finish(self, made_of: Mapping[str, Any]) -> None:
         """Write the description, with what the rows were made of."""
         for file in self._files:
@@ -171,6 +177,13 @@ class RowStore:
         for row in limits.tolist():
             yield [numbers[row[c] : row[c + 1]].copy() for c in range(self.columns)]
 
+    def texts(self, row: StoredRow) -> list[str]:
+        """Return the columns of a row as the texts that they hold."""
+        try:
+            return [str(column.tobytes(), "utf-8", "surrogatepass") for column in row]
+        except UnicodeDecodeError:
+            raise StoreError(self.folder, "a text is not UTF-8") from None
+
     def lengths(self) -> NDArray[np.unsignedinteger]:
         """Return how many numbers each column of each row has, in the narrowest type."""
         step = BLOCK_ROWS * 64
@@ -258,6 +271,11 @@ class StoredSequence(Sequence[Item]):
     def take(self, numbers: Sequence[int] | NDArray[np.int64]) -> list[Item]:
         """Return the items of these numbers, in this order."""
         return [self._item(row) for row in self.store.take(self._rows(numbers))]
+
+    def lengths(self) -> NDArray[np.unsignedinteger]:
+        """Return how many numbers each column of each item has."""
+        found = self.store.lengths()
+        return np.delete(found, self._without, axis=0) if len(self._without) else found
 
     def without(self, numbers: NDArray[np.int64]) -> StoredSequence[Item]:
         """Return the sequence without the items of these numbers."""

@@ -16,6 +16,7 @@ from regard.base.errors import DataError, RunError
 from regard.batching import tokenising
 from regard.batching.batch import TrainingExamples
 from regard.corpora import pair_store, store
+from regard.corpora.cache import Told
 from regard.corpora.lines import stream_lines
 from regard.corpora.parallel import drawn_evenly
 from regard.corpora.store import StoredSequence, StoreError
@@ -23,7 +24,7 @@ from regard.runs.run import finish_or_start
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe
 from regard.tasks.translation import examples as task_examples
-from regard.tasks.translation.data import Splits, Told, read_splits
+from regard.tasks.translation.data import Splits, read_splits
 from regard.tasks.translation.settings import DataSettings, TokenizerSettings, TranslationRecipe
 
 WORDS = [one + other for one in ("ba", "ko", "mi", "ru") for other in ("dal", "fen", "gon")]

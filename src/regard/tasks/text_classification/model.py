@@ -15,9 +15,9 @@ from regard.batching.texts import LabelledIds, collate_labelled
 from regard.compute.device import beside, placed
 from regard.corpora.labelled import LabelledText
 from regard.models import text_classifier
-from regard.models.build import build_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, merge_adapters
+from regard.models.sizes import build_for
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ClassificationScore, score_labels
 from regard.tasks.language_modelling.data import TOKENIZER
@@ -77,6 +77,11 @@ class Evidence:
         }
 
 
+def read_ids(tokens: RunningText, text: str, *, context: int) -> list[int]:
+    """Return what a model reads of a text: the opening, then as much as fits."""
+    return [*tokens.opening, *tokens.encode(text)][:context] or [0]
+
+
 class LoadedTextClassifier:
     """A classifier, its tokenizer, its labels and its recipe."""
 
@@ -94,8 +99,8 @@ class LoadedTextClassifier:
         self.recipe = recipe
 
     def ids(self, text: str) -> list[int]:
-        """Return what the model reads of a text: the opening, then as much as fits."""
-        return [*self.text.opening, *self.text.encode(text)][: self.recipe.model.context] or [0]
+        """Return what the model reads of a text."""
+        return read_ids(self.text, text, context=self.recipe.model.context)
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
         """Return the label of each text."""

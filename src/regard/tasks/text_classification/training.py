@@ -5,19 +5,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import nn
 
 from regard.base.errors import SettingsError
-from regard.base.files import write_json
+from regard.base.files import fingerprint, write_json
+from regard.batching.batch import split_rows, taken
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
+from regard.batching.tokenising import StoredLabelledIds, open_examples, write_labelled
 from regard.compute.device import beside, placed
+from regard.corpora.cache import Told
 from regard.corpora.labelled import LabelledText
+from regard.corpora.store import StoredSequence
 from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import keep_inputs
 from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
@@ -25,14 +32,17 @@ from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.tasks.planning import AutoChoice
 from regard.tasks.text_classification import data as task_data
 from regard.tasks.text_classification import model as loaded_model
+from regard.tasks.text_classification.model import read_ids
 from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
+from regard.training.update import Sharing
 
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
@@ -96,25 +106,47 @@ def train_text_classifier(
         weights = read_tensors(Run.open(Path(settings.start_from)).weights())
         _load_backbone(model, merged_weights(weights))
     _freeze(placed(model), settings)
-    loaded = loaded_model.LoadedTextClassifier(
-        model=model, text=text, labels=splits.labels, recipe=recipe
-    )
-    train, valid = (_encoded(loaded, part) for part in (splits.train, splits.valid))
+    train, lengths = _training_texts(run, recipe, text, splits, Told())
+    valid = _encoded(recipe, text, splits.valid, splits.labels)
     order = BatchOrder(
-        [(len(one.ids), 1) for one in train], token_budget=settings.tokens, seed=settings.seed
+        np.stack([lengths, np.ones_like(lengths)], axis=1),
+        token_budget=settings.tokens,
+        seed=settings.seed,
     )
     store = open_store(run, keep=settings.keep, fingerprint=splits.fingerprint())
     objective = Objective(
         loss_sum=partial(label_loss, model),
         batches_from=lambda epoch, batch: iterate_rows(
             order,
-            lambda rows: collate_labelled([train[row] for row in rows]),
+            lambda rows: collate_labelled(taken(train, rows)),
             start=BatchPosition(epoch, batch),
         ),
         validate=partial(_validate, model, valid),
-        read=partial(task_data.data_facts, splits, train, order, vocabulary=text.size),
+        read=partial(task_data.data_facts, splits, order, vocabulary=text.size),
     )
-    optimisation = Optimisation[LabelledBatch](
+    fit(
+        model,
+        objective,
+        _optimisation(model, recipe),
+        limits=limits_of(settings, batches=len(order.epoch(0))),
+        store=store,
+        observer=Observers([*open_records(run, store), *observers]),
+    )
+    best = loaded_model.load(run.folder)
+    score = best.score(splits.test or splits.valid)
+    write_json(run.folder / "test.json", score.to_dict())
+    keep_inputs(run.folder, (one.text for one in splits.test or splits.valid))
+    return loaded_model.TrainedTextClassifier(
+        run, best, score, part="test" if splits.test else "validation"
+    )
+
+
+def _optimisation(
+    model: TextClassifier, recipe: TextClassificationRecipe
+) -> Optimisation[LabelledBatch]:
+    """Return the optimiser and the learning rate that the settings ask for."""
+    settings = recipe.training
+    return Optimisation(
         optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
         learning_rate=partial(
             learning_rate,
@@ -123,20 +155,8 @@ def train_text_classifier(
             warmup=settings.warmup,
         ),
         clip=settings.clip,
+        sharing=Sharing(1, split_rows),
     )
-    fit(
-        model,
-        objective,
-        optimisation,
-        limits=limits_of(settings, batches=len(order.epoch(0))),
-        store=store,
-        observer=Observers([*open_records(run, store), *observers]),
-    )
-    best = loaded_model.load(run.folder)
-    score = best.score(splits.test or splits.valid)
-    write_json(run.folder / "test.json", score.to_dict())
-    part = "test" if splits.test else "validation"
-    return loaded_model.TrainedTextClassifier(run, best, score, part)
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:
@@ -225,17 +245,48 @@ def _tokenizer(
         if source is not None:
             tokenizer = load_tokenizer(Run.open(source).folder, TOKENIZER)
         else:
-            chunks = [one.text + "\n" for one in splits.train]
-            size = sum(len(chunk) for chunk in chunks)
-            tokenizer = learn_tokenizer(recipe.tokenizer, iter(chunks), characters=size)
+            size = sum(len(one.text) + 1 for one in splits.train)
+            chunks = (one.text + "\n" for one in splits.train)
+            tokenizer = learn_tokenizer(recipe.tokenizer, chunks, characters=size)
         tokenizer.save(run.folder, TOKENIZER)
     return RunningText(load_tokenizer(run.folder, TOKENIZER))
 
 
+def _training_texts(
+    run: Run,
+    recipe: TextClassificationRecipe,
+    text: RunningText,
+    splits: task_data.LabelledSplits,
+    told: Told,
+) -> tuple[Sequence[LabelledIds], NDArray[np.integer]]:
+    """Return the texts to train on as ids, of a large corpus from the run's store; and lengths."""
+    texts, labels = splits.train, splits.labels
+    if not isinstance(texts, StoredSequence):
+        train = _encoded(recipe, text, texts, labels)
+        return train, np.array([len(one.ids) for one in train], np.int64)
+    folder = run.folder / "data" / "train"
+    made_of = {
+        "corpus": splits.fingerprint(),
+        "tokenizer": fingerprint(sorted(run.folder.glob(f"{TOKENIZER}.*"))),
+        "sizes": [text.size, len(labels)],
+        "context": recipe.model.context,
+    }
+    store = open_examples(folder, made_of, rows=len(texts), say=told.say)
+    if store is None:
+        encode = partial(read_ids, text, context=recipe.model.context)
+        store = write_labelled(folder, texts, encode, labels, made_of=made_of, watch=told.watch)
+    stored = StoredLabelledIds(store)
+    return stored, stored.lengths()[:, 0]
+
+
 def _encoded(
-    loaded: loaded_model.LoadedTextClassifier, texts: Sequence[LabelledText]
+    recipe: TextClassificationRecipe,
+    text: RunningText,
+    texts: Sequence[LabelledText],
+    labels: Sequence[str],
 ) -> list[LabelledIds]:
-    return [LabelledIds(loaded.ids(one.text), loaded.labels.index(one.label)) for one in texts]
+    encode = partial(read_ids, text, context=recipe.model.context)
+    return [LabelledIds(encode(one.text), labels.index(one.label)) for one in texts]
 
 
 def _validate(model: TextClassifier, examples: Sequence[LabelledIds]) -> Validation:
@@ -269,7 +320,9 @@ def train(
     display = SilentDisplay() if display is None else display
     if not resume:
         Run.require_free(out)
-    settings, splits = task_data.given_texts(settings, data)
+    with display.translating("Reading the data") as watcher:
+        told = Told(watcher.moved, display.note)
+        settings, splits = task_data.given_texts(settings, data, told)
     for note in (*splits.notes, *splits.warnings):
         display.note(note)
     return train_one(settings, out, splits=splits, title=title, resume=resume, display=display)
@@ -288,9 +341,19 @@ def train_one(
     """Train into a folder, showing progress, and write the report there."""
     limits = Limits(steps=_steps(recipe, splits), minutes=recipe.training.minutes)
     with training_run(out, recipe, resume=resume) as run:
+        if isinstance(splits.train, StoredSequence):
+            with display.waiting("Learning the tokenizer ..."):
+                text = _tokenizer(recipe, run, splits, tokenizer_of)
+            with display.translating("Tokenising") as watcher:
+                told = Told(watcher.moved, display.note)
+                _training_texts(run, recipe, text, splits, told)
         with display.training(limits, title=title, unit="texts") as observer:
             trained = train_text_classifier(
-                recipe, run, splits=splits, tokenizer_of=tokenizer_of, observers=[observer]
+                recipe,
+                run,
+                splits=splits,
+                tokenizer_of=tokenizer_of,
+                observers=[observer],
             )
         write_report(trained, trained.report, title=recipe.title or title)
     return trained
@@ -298,6 +361,15 @@ def train_one(
 
 def _steps(recipe: TextClassificationRecipe, splits: task_data.LabelledSplits) -> int:
     """Return about how many updates there will be, for the display: a token for four letters."""
-    lengths = [(min(recipe.model.context, 1 + len(one.text) // 4), 1) for one in splits.train]
-    order = BatchOrder(lengths, token_budget=recipe.training.tokens, seed=1)
+    texts = splits.train
+    if isinstance(texts, StoredSequence):
+        letters = texts.lengths()[:, 1]  # in bytes
+    else:
+        letters = np.array([len(one.text) for one in texts], np.uint32)
+    lengths = np.minimum(recipe.model.context, 1 + letters // 4)
+    order = BatchOrder(
+        np.stack([lengths, np.ones_like(lengths)], axis=1),
+        token_budget=recipe.training.tokens,
+        seed=1,
+    )
     return recipe.training.epochs * len(order.epoch(0))

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from regard.base.errors import DataError, SettingsError
 from regard.corpora import sources, store
+from regard.corpora.cache import Told
 from regard.corpora.cleaning import Account, judged
 from regard.corpora.composition import corpus_files
 from regard.corpora.fetching import fetch_corpus
@@ -52,14 +53,6 @@ class Splits:
     def fingerprint(self) -> str:
         """Return a short digest of all pairs, which tells one corpus from another."""
         return self.digest or fingerprint_of(chain(self.train, self.valid, self.test))
-
-
-@dataclass(frozen=True)
-class Told:
-    """What hears of a long reading: how many pairs were read, and sentences to show."""
-
-    watch: Callable[[int, float | None], None] = lambda lines, share: None
-    say: Callable[[str], None] = lambda line: None
 
 
 def read_splits(settings: schema.DataSettings, told: Told | None = None) -> Splits:

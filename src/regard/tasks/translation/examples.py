@@ -20,12 +20,13 @@ from regard.batching.batch import Batch, TrainingExamples, training_examples_of
 from regard.batching.order import BatchOrder, BatchPosition, MixedRows, iterate
 from regard.batching.tokenising import open_examples, stored_examples, write_examples
 from regard.corpora.alignments import read_alignments
+from regard.corpora.cache import Told
 from regard.corpora.composition import quotas_of
 from regard.corpora.parallel import SentencePair, drawn_evenly
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.runs.run import Run
 from regard.tasks.translation import settings as schema
-from regard.tasks.translation.data import PARTS, Splits, Told, sizes_without
+from regard.tasks.translation.data import PARTS, Splits, sizes_without
 from regard.text.tokenizers import extend_tokenizer, load_tokenizer, train_tokenizer
 from regard.training.progress import Completion, DataFacts, Fact
 

@@ -18,6 +18,7 @@ from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, collate, encode_pairs
 from regard.batching.order import BatchOrder, BatchPosition
 from regard.corpora import sources
+from regard.corpora.cache import Told
 from regard.corpora.parallel import SentencePair, drawn_evenly, fingerprint_of, hold_out, read_pairs
 from regard.runs.run import Run
 from regard.settings.models import TransformerSettings
@@ -26,7 +27,7 @@ from regard.tasks.translation import data as task_data
 from regard.tasks.translation.model import load
 from regard.tasks.translation.objective import batch_loss
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.training.loop import Objective, Optimisation
+from regard.training.objective import Objective, Optimisation
 from regard.training.progress import DataFacts, Fact
 
 # Small data are cut into small batches, so that an epoch has some updates.
@@ -64,7 +65,7 @@ class TuningData:
 
 
 def read_data(
-    recipe: TranslationRecipe, data: Any, told: task_data.Told
+    recipe: TranslationRecipe, data: Any, told: Told
 ) -> tuple[TranslationRecipe, task_data.Splits, General | None]:
     """Return the pairs, and general ones if a training starts from a run or mixes them in."""
     if isinstance(data, TuningData):
@@ -76,7 +77,7 @@ def read_data(
 
 
 def tuning_data(
-    recipe: TranslationRecipe, data: Any, told: task_data.Told | None = None
+    recipe: TranslationRecipe, data: Any, told: Told | None = None
 ) -> tuple[TranslationRecipe, TuningData]:
     """Return the pairs that are given in Python, or else those of the recipe, with general ones."""
     table = dict(data) if isinstance(data, Mapping) else data

@@ -13,6 +13,7 @@ from regard.base.files import write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import Batch, encode_pairs
 from regard.compute.device import computing_in, device_of, placed, processes_for
+from regard.corpora.cache import Told
 from regard.corpora.parallel import SentencePair, corpus_warnings, drawn_evenly, vocabulary_warning
 from regard.corpora.store import MOST_IN_MEMORY, StoredSequence
 from regard.engines.preparation import prepare_patience
@@ -34,8 +35,9 @@ from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Objective, Optimisation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Objective, Optimisation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
@@ -85,6 +87,7 @@ def train_translator(
         batches_from=task_examples.batches_from(recipe, order, train, tokenizers, completion),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
+        validates_together=True,
         read=partial(task_examples.data_facts, recipe, splits, tokenizers, train, order),
     )
     optimisation = _optimisation(recipe, network, completion)
@@ -237,7 +240,7 @@ def train(
     if not resume:
         run_folders.Run.require_free(out)  # before time is spent on the data
     with display.translating("Reading the data") as watcher:
-        told = task_data.Told(watcher.moved, display.note)
+        told = Told(watcher.moved, display.note)
         general: General | None = None
         mixed = isinstance(data, Mapping) and any(data.get(part) for part in OF_DATA)
         if settings.tuned or mixed or isinstance(data, TuningData):
@@ -263,7 +266,7 @@ def train_many(
     once.
     """
     with display.translating("Reading the data") as watcher:
-        told = task_data.Told(watcher.moved, display.note)
+        told = Told(watcher.moved, display.note)
         splits = task_data.read_splits(next(iter(recipes.values())).data, told)
     trained = {}
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
@@ -291,7 +294,7 @@ def _trained(
         tokenizers = task_examples.run_tokenizers(run, recipe, splits.train)
     if isinstance(splits.train, StoredSequence):
         with display.translating("Tokenising") as watcher:
-            told = task_data.Told(watcher.moved, display.note)
+            told = Told(watcher.moved, display.note)
             task_examples.training_examples(run, recipe, splits, tokenizers, told)
     part = "test" if splits.test else "validation"
     pairs = splits.test or splits.valid[:TESTED_VALIDATION]
