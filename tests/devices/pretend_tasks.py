@@ -395,13 +395,83 @@ CASES |= {
 }
 
 
+# What the device refuses, and how often a program waits for it
+
+
+def refused() -> dict[str, Any]:
+    """Return what the pretend device does not do."""
+    there, here = torch.ones(3, device=pretend.NAME), torch.ones(3)
+    attempts: dict[str, Callable[[], Any]] = {
+        "mixed with the CPU": lambda: there + here,
+        "numpy": there.numpy,
+        "double precision": there.double,
+        "indexed by the CPU": lambda: there[torch.tensor([1])],
+        "generator of the CPU": lambda: torch.rand(
+            3, device=pretend.NAME, generator=torch.Generator()
+        ),
+    }
+    found = []
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except (RuntimeError, TypeError):
+            found.append(name)
+    return {"refused": found}
+
+
+def waits() -> dict[str, Any]:
+    """Return how often a Transformer's update, and a step of its searches, wait for the device."""
+    from regard.training import distributed
+
+    seen: list[pretend.Watched] = []
+    take = distributed.update
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        with pretend.watching() as watcher:
+            result = take(*arguments, **options)
+        seen.append(watcher)
+        return result
+
+    distributed.update = watched  # type: ignore[assignment]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            train("transformer", pretend.NAME, Path(folder), **{"model.dropout": 0.1})
+    finally:
+        distributed.update = take
+    found: dict[str, Any] = {
+        "update": max(sum(watcher.waits.values()) for watcher in seen),
+        "update_at": sorted({f"{line} {op}" for watcher in seen for line, op in watcher.waits}),
+    }
+    for name, search in {"greedy": {"beam": 1}, "beam": {"beam": 4}}.items():
+        counted, places = {}, set[str]()
+        for length in (20, 60):
+            model = loaded("transformer-translator", pretend.NAME)
+            with pretend.watching() as watcher:
+                model.engine.search(
+                    [model.source_tokenizer.encode(LINES[0])],
+                    model.decoding(min_length=length, max_length=length, **search),
+                )
+            counted[length] = sum(watcher.waits.values())
+            places |= {f"{n} {line} {op}" for (line, op), n in watcher.waits.items()}
+        found[f"{name}_step"] = (counted[60] - counted[20]) / 40
+        found[f"{name}_at"] = sorted(places)
+    return found
+
+
+MEASURES: dict[str, Callable[[], dict[str, Any]]] = {"refused": refused, "waits": waits}
+
+
 def main(names: list[str]) -> None:
-    """Print what each case finds."""
+    """Print what each case finds; a name stands for all that hold it, "=name" for itself."""
     warnings.simplefilter("ignore")
-    for name, case in CASES.items():
-        if not names or any(wanted in name for wanted in names):
-            found = compared(case)
-            sys.stdout.write(json.dumps({"case": name, **found}) + "\n")
+
+    def is_wanted(case: str) -> bool:
+        return any(name == f"={case}" or (name and name in case) for name in names)
+
+    for case in (*CASES, *MEASURES):
+        if is_wanted(case) or (not names and case in CASES):
+            found = compared(CASES[case]) if case in CASES else MEASURES[case]()
+            sys.stdout.write(json.dumps({"case": case, **found}) + "\n")
             sys.stdout.flush()
 
 

@@ -117,7 +117,7 @@ class Updates(Generic[AnyBatch]):
     def _take(
         self,
         step: int,
-        add: Callable[[AnyBatch, int], float],
+        add: Callable[[AnyBatch, int], Tensor],
         add_up: Callable[[float, int], float] | None,
     ) -> Taken:
         optimisation = self.optimisation
