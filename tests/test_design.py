@@ -292,4 +292,5 @@ def test_only_one_file_names_devices() -> None:
         and isinstance(node.value, str)
         and node.value.split(":")[0] in DEVICES
     }
-    assert naming <= {"compute/device.py"}
+    # Exchanges between processes have a library for each kind of device.
+    assert naming <= {"compute/device.py", "compute/group.py"}

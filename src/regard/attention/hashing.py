@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import torch
 import torch.nn.functional as F
 
+from regard.compute.device import HOST
 from regard.attention.masks import Visibility, forbidden
 from regard.attention.patterns import Pattern
 from regard.base.results import Attended
@@ -45,7 +46,7 @@ class HashedPattern(Pattern):
         generator = torch.Generator().manual_seed(SEED)
         shape = (rounds, head_dim, buckets // 2)
         self.rotations: Tensor
-        drawn = torch.randn(shape, generator=generator, device="cpu")
+        drawn = torch.randn(shape, generator=generator, device=HOST)
         self.register_buffer("rotations", drawn, persistent=False)
 
     @property

@@ -114,11 +114,11 @@ class _Linear(torch.autograd.Function):
 def onednn_pays(left: Tensor, right: Tensor) -> bool:
     """Return whether oneDNN is faster for this product."""
     return (
-        prefers_onednn()
+        not torch.compiler.is_compiling()  # first: a compiler cannot follow the next question
+        and prefers_onednn()
         and left.dtype == right.dtype == torch.float32
         and on_host(left)
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
-        and not torch.compiler.is_compiling()
     )
 
 
