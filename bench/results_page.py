@@ -188,6 +188,13 @@ SECTIONS: dict[str, list[Entry]] = {
             tables.train_speed,
         ),
         Entry(
+            "scale",
+            "Long outputs and bf16",
+            "Compared with this program before the change, or with single precision; the outputs "
+            "of both searches are the same.",
+            tables.scale,
+        ),
+        Entry(
             "recurrent-speed",
             "Training recurrent translators",
             "Bidirectional LSTM of 512 units, compared with OpenNMT-py and eole.",

@@ -8,11 +8,11 @@ from typing import ClassVar, NamedTuple
 import torch
 import torch.nn.functional as F
 
-from regard.compute.device import HOST
 from regard.attention.masks import Visibility, forbidden
 from regard.attention.patterns import Pattern
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import HOST
 from regard.compute.kernels import Drop
 
 SEED = 2020  # of the rotations, which are the same in every layer and every training

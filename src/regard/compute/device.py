@@ -26,6 +26,7 @@ from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.shapes import Tensor
+from regard.compute.precision import products_in
 
 HOST = torch.device("cpu")
 AUTO = "auto"
@@ -264,7 +265,8 @@ def computing_in(
 ) -> Callable[[], AbstractContextManager[object]]:
     """Return the context in which a model runs; weights and updates keep their precision.
 
-    With "bf16", products are computed in 16 bits, if the processor supports it.
+    With "bf16", products are computed in 16 bits, if the processor supports it: by our own kernels
+    on a CPU, elsewhere by torch's.
     """
     if precision == "fp32":
         return nullcontext
@@ -273,6 +275,8 @@ def computing_in(
             'training.precision = "bf16" needs a processor with instructions for it (AVX-512 BF16 '
             'or AMX), which this one lacks; use "fp32".'
         )
+    if device == HOST:
+        return partial(products_in, torch.bfloat16)
     return partial(torch.autocast, device.type, dtype=torch.bfloat16)
 
 
