@@ -17,12 +17,14 @@ from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import BatchPosition
 from regard.compute.device import beside, placed
+from regard.compute.group import current_group
 from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.evidence import evidence_of
 from regard.runs.report import EXAMPLE_COUNT, keep_inputs
-from regard.runs.run import Run, evidence_of, limits_of, training_run
+from regard.runs.run import Run, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.node_classification import data as task_data
 from regard.tasks.node_classification import model as loaded_model
@@ -171,16 +173,13 @@ def _train_seed(
     seed: int,
     observers: Sequence[Observer],
 ) -> loaded_model.SeedResult:
-    settings, split, folder = recipe.training, _split(graph), loaded_model.seed_folder(run, seed)
-    folder.mkdir(parents=True, exist_ok=True)
+    settings = recipe.training
+    (folder := loaded_model.seed_folder(run, seed)).mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     model = placed(loaded_model.fresh_network(recipe, graph))
     if settings.batch_nodes is None:  # a whole graph is moved once, of another one its samples
         tensors = beside(model, tensors)
-    train, valid, test = (
-        node_batch(graph, tensors, torch.from_numpy(part))
-        for part in (split.train, split.valid, split.test)
-    )
+    train, valid, test = _parts(graph, tensors)
     log = MetricsLog(folder / loaded_model.METRICS, resume_step=CheckpointStore(folder).step)
     earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)
@@ -210,8 +209,10 @@ def _train_seed(
         limits=limits_of(settings),
         store=LateStore(folder, stopping=stopping, evidence=evidence_of(graph.fingerprint())),
         observer=Observers([log, *observers]),
+        last=seed == settings.seed + settings.seeds - 1,
     )
-    load_weights(model, Run(folder).weights())
+    if current_group().leads:
+        load_weights(model, Run(folder).weights())
     model.eval()
     with torch.no_grad():
         found, tested = measure_nodes(model, valid), measure_nodes(model, test)
@@ -222,6 +223,16 @@ def _train_seed(
         valid_accuracy=100.0 * found["accuracy"],
         test_accuracy=100.0 * tested["accuracy"],
     )
+
+
+def _parts(graph: Graph, tensors: GraphInput) -> tuple[NodeBatch, NodeBatch, NodeBatch]:
+    """Return the nodes to train, to validate and to test on."""
+    split = _split(graph)
+    train, valid, test = (
+        node_batch(graph, tensors, torch.from_numpy(part))
+        for part in (split.train, split.valid, split.test)
+    )
+    return train, valid, test
 
 
 def _split(graph: Graph) -> GraphSplit:
