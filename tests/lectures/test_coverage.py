@@ -42,8 +42,8 @@ SMALL = {
     "demo": FEW_PAIRS,
     "compare --series": ["--minutes", "0.01", *FEW_PAIRS],
 }  # fmt: skip
-SLOW = ("demo", "study efficiency", "study scaling", "compare", "ladder", "gradients", "train", "generate", "lecture decoders",
-        "summary gpt2", "summary transformer-base", "summary bahdanau")  # fmt: skip
+SLOW = ("demo", "study efficiency", "study scaling", "compare", "ladder", "gradients", "train",
+        "generate", "lecture decoders", "summary gpt2", "summary transformer-base", "summary bahdanau")  # fmt: skip
 FILES = ("book.txt", "reviews.tsv")
 WORDS = {"cats": "badal", "like": "kofen", "dogs": "migon", "do": "bafen", "not": "rulis"}
 
