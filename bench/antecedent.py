@@ -44,6 +44,7 @@ from result import write_result
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "antecedent.png"
 CPU = "cpu_minutes.json"
+PLACES = ("minutes", "layer", "head")
 SIZES: dict[SplitName, int] = {"valid": 300, "test": 500}
 # The same clause twice; what is said of "it" decides which noun is meant.
 EXAMPLES = {
@@ -93,23 +94,27 @@ def main() -> None:
                   splits)  # fmt: skip
         rows.append(measured(folder, valid, test))
         print(json.dumps(rows[-1]), flush=True)
-    worst = {name: min(row[name] for row in rows) for name in rows[0] if name != "minutes"}
+    more = "".join(f" --set {each}" for each in given.set) + " --test-only" * given.test_only
+    report(rows, test, f"OMP_NUM_THREADS=1 python bench/antecedent.py --seeds {given.seeds}{more}")
+
+
+def report(rows: Sequence[dict[str, float]], test: Sequence[SentencePair], command: str) -> None:
+    """Write the result: of each figure that of the worst seed."""
+    worst = {name: min(row[name] for row in rows) for name in rows[0] if name not in PLACES}
     figures = {
         **worst,
         "minutes": max(row["minutes"] for row in rows),
-        "seeds": given.seeds,
+        "seeds": len(rows),
         "test_sentences": len(test),
     }
     details = {
         "two_candidates": "sentences in which it could stand for several nouns, by number and kind",
-        "pronoun": "the right pronoun at its place in the translation",
+        "pronoun": "the right pronoun at its place in the translation (greedy)",
         "nearest_noun": "how often the nearest candidate would be right",
         "minutes": "of training, of one processor core, of the slowest seed",
         "worst": "each figure is that of the worst seed",
         "seeds": rows,
     }
-    more = "".join(f" --set {each}" for each in given.set) + " --test-only" * given.test_only
-    command = f"OMP_NUM_THREADS=1 python bench/antecedent.py --seeds {given.seeds}{more}"
     path = write_result("antecedent", figures, command=command, details=details)
     print(json.dumps(figures, indent=1), f"\nwrote {path}")
 
@@ -177,7 +182,7 @@ def measured(
     validated = list(cases(model, valid, [""] * len(valid)))
     shares = np.mean([case.chosen == case.noun for case in validated], axis=0)
     layer, head = (int(place) for place in np.unravel_index(shares.argmax(), shares.shape))
-    outputs = model.translate([pair.source for pair in test])
+    outputs = model.translate([pair.source for pair in test], beam=1)
     found = list(cases(model, test, [output.text for output in outputs]))
     said = {text: model.translate(text).text for text in EXAMPLES}
     draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
