@@ -46,11 +46,12 @@ def devices_here() -> list[torch.device]:
 def find_device(name: str) -> torch.device:
     """Return the device of a name: "auto", "cpu", or one of torch's, as "cuda" or "cuda:1".
 
-    "auto" is the first accelerator, or the processor where there is none.
+    "auto" is the first accelerator, or the processor where there is none. Processes that torchrun
+    has started take one accelerator each.
     """
     here = devices_here()
     if name == AUTO:
-        return here[min(1, len(here) - 1)]
+        return here[min(1 + int(os.environ.get("LOCAL_RANK", "0")), len(here) - 1)]
     for device in here:
         if name in (str(device), device.type):
             return device
