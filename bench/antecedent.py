@@ -74,7 +74,7 @@ class Case:
 
 
 def main() -> None:
-    """Train, choose heads, test them, draw the last and write the result file."""
+    """Train, choose heads, test them, draw the first and write the result file."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--runs", type=Path, default=Path("runs/bench/antecedent"))
@@ -185,7 +185,8 @@ def measured(
     outputs = model.translate([pair.source for pair in test], beam=1)
     found = list(cases(model, test, [output.text for output in outputs]))
     said = {text: model.translate(text).text for text in EXAMPLES}
-    draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
+    if folder.name == "seed-1":
+        draw_arcs([gaze(model, text, layer, head) for text in EXAMPLES], PICTURE)
     right = [said[text].split()[-4:-3] == [pronoun] for text, pronoun in EXAMPLES.items()]
     share = {
         "pronoun_accuracy_two_candidates": np.mean([case.translated for case in found]),

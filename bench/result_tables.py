@@ -112,13 +112,15 @@ def alignment_head(result: Result) -> str:
 def antecedent(result: Result) -> str:
     """Return how often a head finds the noun behind a pronoun."""
     rows = {
-        "the best head looks from it at its noun (%)": ("head_accuracy_two_candidates",),
-        "it is translated rightly (%)": ("pronoun_accuracy_two_candidates",),
-        "a guess of the nearest noun (%)": ("nearest_noun_accuracy",),
-        "a guess of any noun (%)": ("random_noun_accuracy",),
+        "the best head looks from it at its noun (%)": "head_accuracy_two_candidates",
+        "it is translated rightly (%)": "pronoun_accuracy_two_candidates",
+        "a guess of the nearest noun (%)": "nearest_noun_accuracy",
+        "a guess of any noun (%)": "random_noun_accuracy",
     }
-    head = ["two nouns or more could be meant", "worst seed"]
-    return table(head, rows_of(result, rows, ".1f"))
+    seeds = result["details"]["seeds"]
+    cells = [[title, *(f"{seed[key]:.1f}" for seed in seeds)] for title, key in rows.items()]
+    names = [f"seed {number}" for number in range(1, len(seeds) + 1)]
+    return table(["two nouns or more could be meant", *names], cells)
 
 
 def length_extrapolation(result: Result) -> str:
