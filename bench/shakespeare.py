@@ -32,7 +32,6 @@ from torch.nn import Parameter
 from torch.testing import assert_close
 
 from bare_gpt import bare_gradient
-from regard.batching.batch import split_rows
 from regard.batching.order import BatchPosition
 from regard.batching.texts import StreamBatch, WindowOrder, iterate_stream
 from regard.compute.device import keep_memory
@@ -51,7 +50,7 @@ from regard.tasks.language_modelling.training import (
     train_language_model,
 )
 from regard.training.checkpoint import read_state
-from regard.training.update import AddGradient, Sharing, gradients, update
+from regard.training.update import AddGradient, add_gradient, update
 from result import read_result, write_result
 
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -187,24 +186,24 @@ def own_piece(folder: Path, *, bare: bool) -> list[float]:
     )
     times = []
     batches = iterate_stream(data.train, order, start=BatchPosition())
-    sharing = Sharing(settings.processes, split_rows)
-    with gradients(partial(next_token_loss, model), parameters, sharing) as add_gradient:
-        if bare:
-            shape = {"batch": settings.batch_size, "time": recipe.model.context}
-            add_gradient = same(add_gradient, bare_gradient(model, **shape), parameters)
-        for step in range(1, WARM + TIMED + 1):
-            began = time.perf_counter()
-            _, batch = next(batches)
-            for group in optimizer.param_groups:
-                group["lr"] = rate_of(step, step / settings.steps, settings=settings)
-            update(
-                [batch],
-                add_gradient=add_gradient,
-                parameters=parameters,
-                optimizer=optimizer,
-                clip=settings.clip,
-            )
-            times.append(time.perf_counter() - began)
+    right: AddGradient[StreamBatch] = partial(add_gradient, partial(next_token_loss, model))
+    chosen = right
+    if bare:
+        shape = {"batch": settings.batch_size, "time": recipe.model.context}
+        chosen = same(right, bare_gradient(model, **shape), parameters)
+    for step in range(1, WARM + TIMED + 1):
+        began = time.perf_counter()
+        _, batch = next(batches)
+        for group in optimizer.param_groups:
+            group["lr"] = rate_of(step, step / settings.steps, settings=settings)
+        update(
+            [batch],
+            add_gradient=chosen,
+            parameters=parameters,
+            optimizer=optimizer,
+            clip=settings.clip,
+        )
+        times.append(time.perf_counter() - began)
     return times[WARM:]
 
 

@@ -100,7 +100,7 @@ LITTLE_GRAMMAR = {"data.grammar.size": 60, "data.grammar.valid_size": 8,
                   "data.grammar.test_size": 8, "data.grammar.words": "small",
                   "data.grammar.max_words": 8}  # fmt: skip
 FINE_TUNING = {"training.steps": 2, "training.validate_every": 1}
-SERIES = {"training.steps": 4, "training.validate_every": 2, "model.hidden": 4}
+SERIES = {"training.steps": 4, "training.validate_every": 2, "training.seeds": 1, "model.hidden": 4}
 TINY: dict[str, dict[str, Any]] = {
     "transformer-tiny": {**TRANSFORMER, **TRANSLATION},
     "auto": {**TRANSFORMER, **TRANSLATION},
@@ -117,6 +117,7 @@ TINY: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 ALSO = {  # further options of other commands
     "finetune --task classify": {"training.epochs": 1},
+    "museum visit": {"training.epochs": 1},
     "finetune --task": {"training.steps": 2, "training.validate_every": 1},
     "compare --series --data": TRANSLATION,
     "compare --series": {**TRANSLATION, **LITTLE_GRAMMAR},

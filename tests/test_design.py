@@ -19,7 +19,8 @@ import torch
 import regard
 from regard.attention.edges import Edges
 from regard.attention.graph import EDGE_SCORES, EdgeScore, GraphInput
-from regard.attention.positions import POSITIONS, AddedPositions, DistanceBias, PositionOptions
+from regard.attention.places import AddedPositions, DistanceBias, PositionOptions
+from regard.attention.positions import POSITIONS
 from regard.attention.scores import SCORES, AttentionScore
 from regard.base.errors import SettingsError
 from regard.base.shapes import Float, Int, Tensor

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -20,7 +21,9 @@ from regard.compute.device import keep_memory, processes_for
 from regard.models.build import build_translator
 from regard.settings.models import TransformerSettings
 from regard.tasks.translation.objective import batch_loss
-from regard.training.update import Sharing, gradients, update
+from regard.training.distributed import taking_updates
+from regard.training.objective import Objective, Optimisation, Validation
+from regard.training.update import Sharing
 
 
 def updates(work: Path, size: str) -> Iterator[int]:
@@ -38,19 +41,22 @@ def updates(work: Path, size: str) -> Iterator[int]:
     )
     examples = [Example(*pair) for pair in read_pairs(work)]
     order = BatchOrder([e.lengths for e in examples], token_budget=2 * SIDE_TOKENS, seed=1)
-    parameters = list(model.parameters())
-    learn = partial(
-        update,
-        parameters=parameters,
-        optimizer=optimizer,
-        clip=CLIP,
-    )
-    batches = iterate(order, examples, BatchPosition(epoch=0, batch=0))
-    loss_sum = partial(batch_loss, model, smoothing=0.0)
     processes = processes_for(model, wanted=None, tokens=2 * SIDE_TOKENS)
-    with gradients(loss_sum, parameters, Sharing(processes, Batch.split)) as add_gradient:
-        for _, batch in batches:
-            yield learn([batch], add_gradient=add_gradient).tokens
+    objective = Objective[Batch](
+        loss_sum=partial(batch_loss, model, smoothing=0.0),
+        batches_from=lambda epoch, batch: iterate(order, examples, BatchPosition(epoch, batch)),
+        validate=lambda: Validation(metrics={}, value=0.0),
+    )
+    optimisation = Optimisation[Batch](
+        optimizer=optimizer,
+        learning_rate=lambda step, done: LEARNING_RATE,
+        clip=CLIP,
+        sharing=Sharing(processes, Batch.split),
+    )
+    with taking_updates(model, objective, optimisation) as updates:
+        updates.begin(0, 0)
+        for step in count(1):
+            yield updates.take(step).result.tokens
 
 
 if __name__ == "__main__":

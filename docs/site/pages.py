@@ -13,7 +13,12 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from regard.lectures import guide
+from regard.lectures.blocks import figure_frame, with_blocks
+from regard.lectures.figures import Figures
+
 ROOT = Path(__file__).parents[2]
+FIGURES = Figures()
 OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
@@ -42,16 +47,51 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for name, target in OUTSIDE.items():
         made[target] = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+    lectures = ROOT / "src" / "regard" / "lectures"
+    for name in ("lecture.js", "lecture.css"):
+        made[f"site/{name}"] = (lectures / name).read_text(encoding="utf-8")
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
+    for name in guide.PAGES:
+        for path, svg in figure_files(guide.page_named(name)).items():
+            files.append(File.generated(config, path, content=svg))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links out of docs/ to the pages that the site has, or show them as code."""
+    """Draw the guide; lead links out of docs/ to pages that the site has, or show them as code."""
+    folder, _, name = page.file.src_uri.rpartition("/")
+    if folder == "lectures":
+        markdown = lecture(guide.page_named(name.removesuffix(".md")))
     for name, target in OUTSIDE.items():
         markdown = re.sub(rf"\]\((?:\.\./)*{name}", f"]({target}", markdown)
     return re.sub(r"\[`([^`\]]+)`\]\(\.\./(?:bench|src|tests)/[^)]*\)", r"`\1`", markdown)
+
+
+def figure_path(figure: guide.FigureBlock, numbers: dict[str, str]) -> str:
+    """Return the file of a figure with these numbers, beside its page."""
+    settings = "".join(f"-{key}-{value}" for key, value in numbers.items())
+    return f"figures/{figure.name}{settings}.svg"
+
+
+def figure_files(page: guide.Page) -> dict[str, str]:
+    """Return the pictures of a page of the guide, one for each place of each slider."""
+    return {
+        f"lectures/{figure_path(figure, numbers)}": FIGURES.svg(figure.name, numbers)
+        for figure in page.figures
+        for numbers in figure.frames
+    }
+
+
+def lecture(page: guide.Page) -> str:
+    """Return a page of the guide with its equations, figures and sliders."""
+
+    def picture(figure: guide.FigureBlock, numbers: dict[str, str], number: int) -> str:
+        settings = ", ".join(f"{key} = {value}" for key, value in numbers.items())
+        label = f"{figure.name.replace('-', ' ')}, {settings}".removesuffix(", ")
+        return f'<img src="{figure_path(figure, numbers)}" alt="{label}">'
+
+    return with_blocks(page, lambda figure: figure_frame(figure, FIGURES, picture))
 
 
 def commands() -> str:

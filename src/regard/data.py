@@ -81,7 +81,7 @@ class CorpusTools:
         from regard.corpora.grammar import generate, write_corpus
 
         require_known(name, BUILT_IN, what="corpus")
-        require_known(words, ["full", "small"], what="vocabulary")
+        require_known(words, ["full", "small", "agreements"], what="vocabulary")
         require_known(style, ["plain", "written", "mixed"], what="style")
         shortest, longest = length
         if shortest > longest:

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.attention.experts import ExpertGate, GateCosts, MixtureOfExperts
+from regard.attention.costs import LayerCosts
+from regard.attention.experts import ExpertGate, MixtureOfExperts
 from regard.attention.probe import Probe, Recorder
 from regard.transformer.layers import FeedForward
 
@@ -62,8 +63,8 @@ def test_gradients_are_right(chosen: int) -> None:
         expert.activation = "gelu"  # smooth
 
     def loss(x: Tensor) -> Tensor:
-        costs = GateCosts(mixed)
-        return costs.added_to(mixed(x, **costs.probing).square().sum())
+        costs = LayerCosts(mixed)
+        return costs.added_to(mixed(x, **costs.probing).square().sum(), tokens=1)
 
     x = features(2, 3).requires_grad_()
     assert torch.autograd.gradcheck(loss, (x,))
@@ -74,7 +75,7 @@ def test_gradients_are_right(chosen: int) -> None:
 
 def test_costs_equal_their_equations() -> None:
     mixed, x = mixture(chosen=2, balance=0.3, z=0.2), features()
-    recorder, costs = Recorder(), GateCosts(mixed)
+    recorder, costs = Recorder(), LayerCosts(mixed)
     mixed(x, **costs.probing)
     mixed(x, probe=Probe(recorder))
     h = recorder.get("cross", 0, "gate scores").flatten(0, 1).numpy()
@@ -83,7 +84,7 @@ def test_costs_equal_their_equations() -> None:
     shares = (w > 0).sum(axis=0) / (w > 0).sum()
     balance = 0.3 * EXPERTS * (shares * p.mean(axis=0)).sum()
     z = 0.2 * (np.log(np.exp(h).sum(axis=1)) ** 2).mean()
-    found = costs.added_to(torch.zeros((), dtype=torch.float64))
+    found = costs.added_to(torch.zeros((), dtype=torch.float64), tokens=1)
     assert found.item() == pytest.approx(len(h) * (balance + z))
 
 
@@ -100,16 +101,16 @@ def test_noise_is_drawn_in_training_alone_and_its_size_is_learned() -> None:
 
 def test_a_bias_gets_the_excess_load_as_gradient_and_changes_only_the_choice() -> None:
     mixed, x = mixture(bias=True), features()
-    costs = GateCosts(mixed)
+    costs = LayerCosts(mixed)
     before = mixed(x, **costs.probing)
-    costs.added_to(torch.zeros((), dtype=torch.float64)).backward()
+    costs.added_to(torch.zeros((), dtype=torch.float64), tokens=1).backward()
     bias = mixed.gate.bias
     assert bias is not None
     assert bias.grad is not None
     loads = torch.bincount(mixed.gate(x.flatten(0, 1)).weights.argmax(1), minlength=EXPERTS)
     expected = len(x.flatten(0, 1)) * (loads / loads.sum() - 1 / EXPERTS)
     torch.testing.assert_close(bias.grad, expected.double(), atol=1e-6, rtol=1e-6)
-    assert costs.added_to(torch.zeros((), dtype=torch.float64)).item() == 0.0
+    assert costs.added_to(torch.zeros((), dtype=torch.float64), tokens=1).item() == 0.0
     with torch.no_grad():
         bias += 3.0  # the same for all: the choice stays, and so do the weights
     torch.testing.assert_close(mixed(x), before)
@@ -146,11 +147,13 @@ def test_padding_takes_no_capacity_and_no_part_in_the_costs() -> None:
     real = torch.ones(3, 5, dtype=torch.bool)
     real[:, 3:] = False
     changed = torch.where(real[:, :, None], x, torch.randn_like(x))
-    costs, others = GateCosts(mixed), GateCosts(mixed)
+    costs, others = LayerCosts(mixed), LayerCosts(mixed)
     found, other = mixed(x, real=real, **costs.probing), mixed(changed, real=real, **others.probing)
     torch.testing.assert_close(found[real], other[real])
     zero = torch.zeros((), dtype=torch.float64)
-    assert costs.added_to(zero).item() == pytest.approx(others.added_to(zero).item())
+    assert costs.added_to(zero, tokens=1).item() == pytest.approx(
+        others.added_to(zero, tokens=1).item()
+    )
 
 
 def test_a_probe_can_switch_an_expert_off() -> None:
@@ -168,7 +171,7 @@ def test_a_probe_can_switch_an_expert_off() -> None:
 
 
 def test_a_model_without_experts_is_not_probed() -> None:
-    assert GateCosts(nn.Linear(2, 2)).probing == {}
+    assert LayerCosts(nn.Linear(2, 2)).probing == {}
 
 
 @pytest.mark.parametrize(

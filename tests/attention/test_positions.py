@@ -8,17 +8,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.attention.positions import (
-    POSITIONS,
+from regard.attention.places import (
     AddedPositions,
     DistanceBias,
-    LearnedPositions,
     PairPositions,
     PositionOptions,
     Positions,
+    RotatedPositions,
+)
+from regard.attention.positions import (
+    POSITIONS,
+    LearnedPositions,
     RelativePositions,
     Rotary,
-    RotatedPositions,
     Sinusoids,
     alibi_slopes,
 )
@@ -44,6 +46,13 @@ def rotated(positions: Any, i: int, j: int) -> Tensor:
     return torch.tensor(total.real)
 
 
+def by_wave(positions: Any, i: int, j: int) -> Tensor:
+    """Return q W_R r_{i-j} of the first head, whose u and v are zero at first."""
+    rates = [10_000 ** (-2 * wave / 12) for wave in range(6)]
+    r = [math.sin((i - j) * rate) for rate in rates] + [math.cos((i - j) * rate) for rate in rates]
+    return QUERY @ (positions.projection.weight[:4] @ torch.tensor(r))
+
+
 def bucket(distance: int) -> int:
     """Return the class of a distance below 8: of 32, half are for each side."""
     return abs(distance) + (16 if distance > 0 else 0)
@@ -60,6 +69,7 @@ FORMULAS: dict[str, Callable[[Any, int, int], Tensor]] = {
     "alibi": lambda positions, i, j: torch.tensor(
         [-slope * abs(i - j) for slope in (1 / 16, 1 / 256, 1 / 4)]
     ),
+    "segment": by_wave,
     "bucketed": lambda positions, i, j: positions.table[bucket(j - i)],
     "none": lambda positions, i, j: torch.tensor(0.0),
 }

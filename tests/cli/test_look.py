@@ -94,7 +94,7 @@ def test_a_classifier_shows_whom_it_takes_for_whom(run: Any, refuse: Any, tmp_pa
 
 
 def test_a_series_is_shown_with_its_forecasts(run: Any, refuse: Any, tmp_path: Path) -> None:
-    fast = ["--set", "training.steps=2", "--set", "training.warmup=0"]
+    fast = ["--set", "training.steps=2", "--set", "training.warmup=0", "--set", "training.seeds=1"]
     run("train", "fibonacci-lecture", "--out", tmp_path / "f", *fast)
     run("look", tmp_path / "f", "--out", tmp_path / "f.csv")
     assert (tmp_path / "f.csv").read_text().startswith("time,series,forecast\n")
@@ -134,3 +134,18 @@ def test_mistakes(refuse: Any, toy_run: Path, tmp_path: Path) -> None:
 def test_unknown_words_are_warned_about(run: Any, toy_run: Path) -> None:
     assert "[1 unknown word: Badal]" in run("look", toy_run, "Badal kofen").err
     assert run("look", toy_run, "badal kofen").err == ""
+
+
+def test_one_step_of_a_translation(run: Any, refuse: Any, toy_run: Path, tmp_path: Path) -> None:
+    shown = run("look", toy_run, TEXT, "--step", "2").out
+    assert shown.startswith("step 2: LADAB NEFOK\n") and "kofen" in shown
+    whole = run("look", toy_run, TEXT, "--json").json["attention"]["weights"]
+    found = run("look", toy_run, TEXT, "--step", "2", "--json").json
+    assert found["weights"] == whole[1] and found["written"] == ["LADAB", "NEFOK"]
+    for suffix in (".svg", ".csv"):
+        path = tmp_path / f"step{suffix}"
+        assert run("look", toy_run, TEXT, "--step", "3", "--out", path).lines[-1] == f"Wrote {path}"
+        assert "kofen" in path.read_text(encoding="utf-8")
+    assert "steps 1 to 3 (LADAB NEFOK NOGIM)" in refuse("look", toy_run, TEXT, "--step", "0")
+    assert "no step 4" in refuse("look", toy_run, TEXT, "--step", "4")
+    assert "ask for one" in refuse("look", toy_run, TEXT, "--step", "1", "--arcs")

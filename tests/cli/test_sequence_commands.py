@@ -31,7 +31,7 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(run(capsys, *arguments, "--json"))
 
 
-FAST = ("--set", "training.steps=10", "--set", "training.warmup=0")
+FAST = ("--set", "training.steps=10", "--set", "training.warmup=0", "--set", "training.seeds=1")
 
 
 def test_forecast_prints_its_error_beside_the_naive_one(

@@ -118,7 +118,11 @@ WITHOUT: dict[str, tuple[str, str, str]] = {
     "a series": ("forecast", "", "or ask for the Fibonacci numbers with --built-in."),
     "a graph": ("gat-cora", "", "There is no graph to learn from: give the data with --data gra"),
     "both": ("seq2seq", "--data a.tsv --built-in", "--data and --built-in exclude each other"),
-    "none built in": ("gpt-nano", "--built-in", "the task 'language-model' takes no --built-in"),
+    "none built in": (
+        "text-classifier",
+        "--built-in",
+        "the task 'language-model' takes no --built-in",
+    ),
     "no pair": ("forecast", "--data a.csv --pair en-de", "the task 'forecast' takes no --pair"),
     "no train": ("seq2seq", "--valid a.tsv", 'has no part "train"'),
     "two series": ("forecast", "--data a.csv b.csv", "A series lies in one file; 2 were named."),

@@ -74,6 +74,8 @@ NOT_EXPORTABLE = {
     "grouped": ({"key_value_heads": 2}, "model.key_value_heads = 2"),
     "wide heads": ({"head_dim": 16}, "model.head_dim = 16"),
     "bucketed": ({"positions": "bucketed"}, "model.positions = 'bucketed'"),
+    "pattern": ({"pattern": "strided"}, "model.pattern = 'strided'"),
+    "span": ({"span": 8}, "model.span = 8"),
     "convolutional": ({"encoder": "convolutional"}, "model.encoder = 'convolutional'"),
 }
 

@@ -10,9 +10,10 @@ import torch
 from pydantic import ValidationError
 
 from regard.base.errors import RunError, SettingsError
-from regard.models.build import TRANSLATORS, TransformerPlan, build_for, build_translator
+from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
 from regard.models.inspection import parameter_count
 from regard.models.language_model import build_language_model
+from regard.models.sizes import build_for
 from regard.settings.models import (
     CausalTransformerSettings,
     RecurrentSettings,

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from regard.runs.display import BulkDisplay, TrainingDisplay, print_line, waiting
-from regard.training.loop import Limits
+from regard.training.objective import Limits
 from regard.training.progress import Progress
 from regard.training.update import UpdateResult
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from regard.batching.batch import split_rows
 from regard.batching.order import BatchPosition
 from regard.runs import plan
-from regard.training.loop import Limits, Objective, Optimisation, Start, Validation
 from regard.training.losses import LossSum
+from regard.training.objective import Limits, Objective, Optimisation, Start, Validation
 from regard.training.progress import DataFacts, Fact
 from regard.training.update import Sharing
 

@@ -26,6 +26,7 @@ from regard.training.checkpoint import CheckpointStore
 
 RECIPE = parse_recipe('task = "forecast"', origin="test")
 SMALL = {"training.steps": 8, "training.checkpoint_every": 2, "training.validate_every": 3}
+SMALL["training.seeds"] = 1
 
 
 def content(folder: Path) -> dict[str, bytes]:

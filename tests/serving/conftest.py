@@ -70,7 +70,7 @@ def running(app: FastAPI) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_app() -> Callable[[FastAPI], AbstractContextManager[str]]:
     """Return a function that runs an app as a real server while a block lasts."""
     return running

@@ -8,7 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
-from regard.settings.models import RecurrentSettings, TransformerSettings
+from regard.settings.models import (
+    CausalTransformerSettings,
+    RecurrentSettings,
+    TransformerSettings,
+)
 from regard.settings.recipe import expect, recipe_text
 from regard.tasks import parse_recipe
 from regard.tasks.translation.settings import TranslationRecipe
@@ -50,6 +54,37 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"experts": 4, "expert_gate": "noisy"},
         'expert_gate = "noisy" needs experts_per_token of at least 2',
     ),
+    "long span": ({"span": 600}, "span (600) must not exceed max_length (512)"),
+    "long stride": (
+        {"pattern": "strided", "stride": 600},
+        "stride (600) must not exceed max_length (512)",
+    ),
+    "long summary": (
+        {"pattern": "fixed", "stride": 4, "summary": 5},
+        "summary (5) must not exceed stride (4)",
+    ),
+    "odd hash": ({"pattern": "hashed", "hash_buckets": 5}, "hash_buckets (5) must be even"),
+    "hash with groups": (
+        {"pattern": "hashed", "key_value_heads": 2},
+        "makes its keys of the queries; leave out key_value_heads",
+    ),
+    "segment with groups": (
+        {"positions": "segment", "key_value_heads": 2},
+        "have a vector a head; leave out key_value_heads",
+    ),
+    "pattern and span": (
+        {"pattern": "fixed", "span": 8},
+        'pattern = "fixed" and a span exclude each other',
+    ),
+    "pattern and window": (
+        {"pattern": "hashed", "window": 8},
+        'pattern = "hashed" and a window exclude each other',
+    ),
+    "span, linear": ({"span": 8, "kernel": "linear"}, 'a span needs kernel = "softmax"'),
+    "pattern, relative": (
+        {"pattern": "strided", "positions": "relative"},
+        'has no place for what positions = "relative" add to every pair',
+    ),
     "no capacity": ({"experts": 4, "expert_capacity": 0}, "greater than 0"),
     "alignment layer": (
         {"alignment_layer": 2, "layers": 6, "decoder_layers": 2},
@@ -62,6 +97,31 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         TransformerSettings(**changes)
+    assert message in str(caught.value)
+
+
+MEMORY: dict[str, tuple[dict[str, Any], str]] = {
+    "segment alone": ({"segment": 8}, "segment (8) needs a memory; set memory"),
+    "long segment": (
+        {"memory": 80, "positions": "segment"},
+        "a segment (80) must not exceed context (64)",
+    ),
+    "learned positions": (
+        {"memory": 16},
+        'a memory needs positions by distance, not positions = "learned"',
+    ),
+    "memory and window": (
+        {"memory": 16, "positions": "rotary", "window": 4},
+        "a memory excludes window and pattern",
+    ),
+    "long span": ({"span": 65}, "span (65) must not exceed context (64)"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), MEMORY.values(), ids=MEMORY.keys())
+def test_a_memory_that_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        CausalTransformerSettings(**changes)
     assert message in str(caught.value)
 
 

@@ -32,7 +32,8 @@ from regard.settings.recipe import Recipe, Settings
 from regard.tasks import Task
 from regard.tasks.looking import LookRequest, View
 from regard.training.checkpoint import load_weights
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.losses import LossSum
 from regard.training.progress import Observers
 

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from regard.batching.order import BatchPosition
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import CheckpointStore
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.progress import Progress
 from regard.training.update import Sharing, UpdateResult
 

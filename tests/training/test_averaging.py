@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.training.averages import CheckpointAverage, MovingAverage, mean_of, replaced
 from regard.training.checkpoint import read_state
-from regard.training.loop import Validation
+from regard.training.objective import Validation
 
 
 def best_weights(folder: Path) -> dict[str, torch.Tensor]:

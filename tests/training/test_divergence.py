@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from regard.base.errors import NonFiniteError
-from regard.training.loop import Validation
 from regard.training.losses import LossSum
+from regard.training.objective import Validation
 from regard.training.progress import MetricsLog, Observers, read_metrics
 
 

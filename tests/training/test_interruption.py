@@ -15,7 +15,7 @@ import torch
 
 from regard.base.errors import Interrupted
 from regard.training.averages import CheckpointAverage
-from regard.training.loop import Validation
+from regard.training.objective import Validation
 from regard.training.progress import Progress, StopSignals
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.training.checkpoint import read_state
-from regard.training.loop import Limits, Validation
+from regard.training.objective import Limits, Validation
 from regard.training.progress import Progress
 
 

@@ -1,6 +1,7 @@
 """Attention whose cost grows only linearly with the length: to a window, or by a kernel."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -8,8 +9,21 @@ import torch.nn.functional as F
 
 from regard.attention.masks import Visibility, penalties_of
 from regard.base.results import Attended
-from regard.base.shapes import Bool, Float, Tensor
+from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.kernels import Drop
+
+# A window pays from this many windows of keys on; below, masking all pairs is cheaper.
+MANY_WINDOWS = 4
+
+
+def window_pays(visibility: Visibility) -> bool:
+    """Return whether a window is worth its own kernel here; it reads whole sequences only."""
+    return (
+        visibility.window is not None
+        and visibility.distance_bias is None
+        and visibility.target == visibility.source
+        and visibility.source >= MANY_WINDOWS * visibility.window
+    )
 
 
 def local_attention(
@@ -21,11 +35,13 @@ def local_attention(
     causal: bool,
     real: Bool[Tensor, "batch time"] | None = None,
     dropout: Drop | None = None,
+    bias: Callable[..., Float[Tensor, "heads window width"]] | None = None,
 ) -> Attended:
     """Return the context of keys at most `window` positions away (Beltagy et al. 2020, 3.1).
 
     The sequence is cut into blocks of `window` queries; each block looks at its own keys and those
-    of the neighbouring blocks, and a mask removes what is too far.
+    of the neighbouring blocks, and a mask removes what is too far. `bias` gives what is added to
+    the scores at each distance.
     """
     batch, _, time, head_dim = query.shape
     blocks = math.ceil(time / window)
@@ -35,33 +51,39 @@ def local_attention(
     after = 0 if causal else window
     asked = torch.unflatten(F.pad(query, (0, 0, 0, missing)), 2, (blocks, window))
     seen_keys, seen_values = (
-        _surroundings(part, window=window, missing=missing, after=after) for part in (keys, values)
+        surroundings(part, window=window, missing=missing, after=after) for part in (keys, values)
     )  # [batch, heads, blocks, width, head_dim]
     seen_real = F.pad(real, (window, missing + after)).unfold(1, 2 * window + after, window)
-    allowed = _near(window, 2 * window + after, causal=causal, device=query.device)
+    distances = block_distances(window, 2 * window + after, device=query.device)
+    allowed = distances.abs() <= window
+    if causal:
+        allowed &= distances <= 0
     mask = allowed & seen_real[:, :, None, :]  # [batch, blocks, window, width]
     scores = (
         asked / math.sqrt(head_dim) @ seen_keys.transpose(-1, -2)
     )  # [batch, heads, blocks, window, width]
-    weights = torch.softmax(scores + penalties_of(mask, dtype=scores.dtype)[:, None], dim=-1)
+    scores = scores + penalties_of(mask, dtype=scores.dtype)[:, None]
+    if bias is not None:
+        scores = scores + bias(distances, dtype=scores.dtype)[:, None]
+    weights = torch.softmax(scores, dim=-1)
     context = (weights if dropout is None else dropout(weights)) @ seen_values
     return Attended(context.flatten(2, 3)[:, :, :time], None)
 
 
-def _surroundings(part: Tensor, *, window: int, missing: int, after: int) -> Tensor:
+def surroundings(
+    part: Float[Tensor, "batch heads time head_dim"], *, window: int, missing: int, after: int
+) -> Float[Tensor, "batch heads blocks width head_dim"]:
     """Return for each block the keys (or values) of itself and its neighbours."""
     padded = F.pad(part, (0, 0, window, missing + after))
     return padded.unfold(2, 2 * window + after, window).transpose(-1, -2)
 
 
-def _near(
-    window: int, width: int, *, causal: bool, device: torch.device
-) -> Bool[Tensor, "{window} {width}"]:
-    """Return which of a block's surroundings each of its queries may see."""
+def block_distances(
+    window: int, width: int, *, device: torch.device
+) -> Int[Tensor, "{window} {width}"]:
+    """Return the position of each of a block's surroundings minus that of each of its queries."""
     places = torch.arange(width, device=device)[None, :] - window
-    distances = places - torch.arange(window, device=device)[:, None]
-    near = distances.abs() <= window
-    return near & (distances <= 0) if causal else near
+    return places - torch.arange(window, device=device)[:, None]
 
 
 CHUNK = 64  # positions computed at once, with all their pairs

@@ -13,8 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention.probe import Probe, Site
+from regard.attention.probe import Probe
 from regard.base.shapes import Bool, Float, Tensor
+from regard.compute.device import uses_hand_kernels
+
+ROWS = 32  # An expert computes a multiple of so many rows, if it has as many tokens.
 
 
 class Routed(NamedTuple):
@@ -161,32 +164,21 @@ class MixtureOfExperts(nn.Module):
             expert, token = expert[chosen], token[chosen]
             counts = [min(count, most) for count in counts]
         inputs = torch.split(tokens.index_select(0, token), counts)
-        outputs = [each(part) for each, part in zip(self.experts, inputs, strict=True)]
+        outputs = [
+            _in_whole_steps(each, part) for each, part in zip(self.experts, inputs, strict=True)
+        ]
         weighted = torch.cat(outputs) * weights[token, expert][:, None]
         return torch.zeros_like(tokens).index_add(0, token, weighted.to(tokens.dtype))
 
 
-class GateCosts:
-    """Adds up what the gates of a model cost in one pass, for the loss.
+def _in_whole_steps(expert: nn.Module, tokens: Tensor) -> Tensor:
+    """Return what an expert makes of its tokens; on a CPU of some rows more.
 
-    Give `probing` to the call of the model: attention keeps its fast kernels, and a model without
-    experts gets nothing.
+    oneDNN prepares a kernel for every number of rows. Of a few numbers it keeps them all.
     """
-
-    def __init__(self, model: nn.Module):
-        self._found = any(isinstance(part, MixtureOfExperts) for part in model.modules())
-        self._total: Float[Tensor, ""] | None = None
-
-    @property
-    def probing(self) -> dict[str, Probe]:
-        """The argument with which a model is called."""
-        return {"probe": Probe(self._collect, attention=False)} if self._found else {}
-
-    def added_to(self, objective: Float[Tensor, ""], *, share: float = 1.0) -> Float[Tensor, ""]:
-        """Return a loss that is summed over tokens, with a share of these costs."""
-        return objective if self._total is None else objective + share * self._total
-
-    def _collect(self, site: Site, name: str, value: Tensor) -> Tensor:
-        if name == "gate cost":
-            self._total = value if self._total is None else self._total + value
-        return value
+    count = len(tokens)
+    if count < ROWS or not uses_hand_kernels(tokens):
+        found: Tensor = expert(tokens)
+        return found
+    whole: Tensor = expert(F.pad(tokens, (0, 0, 0, -count % ROWS)))
+    return whole[:count]

@@ -49,6 +49,21 @@ def memory_penalties(
 
 
 @dataclass(frozen=True)
+class Segments:
+    """A text is read in segments, each with a memory of what came before (Dai et al. 2019, 3.2).
+
+    A position sees its own segment so far and the last `memory` positions before that segment.
+    """
+
+    length: int
+    memory: int
+
+    def kept(self, read: int) -> int:
+        """Return how many of the positions that were read can still be seen."""
+        return min(read, read % self.length + self.memory)
+
+
+@dataclass(frozen=True)
 class Visibility:
     """Which keys each query may see, for `target` queries at the end of `source` keys.
 
@@ -69,6 +84,9 @@ class Visibility:
     """Positions that add a bias to scores, given the distances (`positions.DistanceBias`)."""
     paths: TreePaths | None = None
     """If each row reads one token, beside the other rows of its sentence: what each has read."""
+    segments: Segments | None = None
+    read: int = 0
+    """How many positions came before the first query; of these, keys may be left out."""
 
     @classmethod
     def back(
@@ -78,12 +96,18 @@ class Visibility:
         read: int,
         window: int | None,
         distance_bias: Callable[..., Float[Tensor, "heads target source"]] | None,
+        segments: Segments | None = None,
     ) -> Visibility:
         """Return the view of positions that see themselves and what was read before them."""
         target = features.shape[1]
+        kept = read if window is None else min(read, window)
+        if segments is not None:
+            kept = segments.kept(read)
         return cls(
             target=target,
-            source=(read if window is None else min(read, window)) + target,
+            source=kept + target,
+            segments=segments,
+            read=read,
             causal=True,
             window=window,
             distance_bias=distance_bias,
@@ -143,13 +167,31 @@ class Visibility:
         """Return whether nothing but the future is hidden, from first key to last."""
         padded = self.real is not None and not bool(self.real.all())
         plain = self.window is None and self.distance_bias is None and not padded
-        return self.causal and plain and self.target == self.source
+        return self.causal and plain and self.target == self.source and not self.crosses_segments
+
+    @property
+    def crosses_segments(self) -> bool:
+        """Return whether the queries are of several segments, which see different keys."""
+        if self.segments is None:
+            return False
+        return self.read % self.segments.length + self.target > self.segments.length
+
+    @property
+    def kept(self) -> int | None:
+        """Return how many of the last keys later queries may still see; None for all."""
+        if self.segments is not None:
+            return self.segments.kept(self.read + self.target)
+        return self.window
 
     @property
     def hides_places(self) -> bool:
         """Return whether order or distance hides any key from any query."""
         later = self.causal and self.target > 1
-        return later or (self.window is not None and self.source > self.window + 1)
+        return (
+            later
+            or self.crosses_segments
+            or (self.window is not None and self.source > self.window + 1)
+        )
 
     @property
     def near(self) -> Bool[Tensor, "target source"]:
@@ -159,4 +201,8 @@ class Visibility:
             seen &= self.distances <= 0
         if self.window is not None:
             seen &= self.distances.abs() <= self.window
+        if self.segments is not None:
+            queries = self.read + torch.arange(self.target, device=self.device)[:, None]
+            begin = queries // self.segments.length * self.segments.length
+            seen &= queries + self.distances >= begin - self.segments.memory
         return seen

@@ -12,7 +12,8 @@ from torch import nn
 from regard.attention import efficient
 from regard.attention.masks import Visibility
 from regard.attention.past import KeysValues
-from regard.attention.positions import PairPositions, RotatedPositions
+from regard.attention.patterns import Pattern
+from regard.attention.places import PairPositions, RotatedPositions
 from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
@@ -33,8 +34,6 @@ from regard.compute.linear import Linear, linear
 # without a gradient, and with one.
 LONG = 32
 LONG_WITH_GRADIENT = 128
-# A window pays from this many windows of keys on; below, masking all pairs is cheaper.
-MANY_WINDOWS = 4
 
 
 Past = KeysValues | efficient.LinearState
@@ -47,7 +46,8 @@ class MultiHeadAttention(nn.Module):
     `linear` replaces the softmax by a kernel of linear cost. Another `score` than the scaled dot
     product is shared by the heads and computed step by step: the fast kernels know only that one.
     With fewer `key_value_heads`, neighbouring heads share keys and values (Ainslie et al. 2023),
-    which are stored once. `head_norms` act on each head's queries and keys.
+    which are stored once. `head_norms` act on each head's queries and keys. A `pattern` leaves
+    pairs out.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class MultiHeadAttention(nn.Module):
         positions: PairPositions | RotatedPositions | None = None,
         linear: bool = False,
         score: AttentionScore | None = None,
+        pattern: Pattern | None = None,
         head_dim: int | None = None,
         key_value_heads: int | None = None,
         head_norms: tuple[nn.Module, nn.Module] | None = None,
@@ -74,18 +75,26 @@ class MultiHeadAttention(nn.Module):
             )
         if score is not None and (linear or isinstance(positions, PairPositions)):
             raise ValueError("linear attention and relative positions take no score but their own")
+        if pattern is not None:
+            pattern.require(
+                plain=not linear and score is None, by_pair=isinstance(positions, PairPositions)
+            )
         self.model_dim = model_dim
         self.heads = heads
         self.linear = linear
         width = head_dim or model_dim // heads
         self.query_dim = heads * width
-        sizes = [self.query_dim, self.groups * width, self.groups * width]
-        # queries, keys, values
+        keyless = pattern is not None and pattern.keys_are_queries
+        self.parts = (
+            (self.heads, self.groups) if keyless else (self.heads, self.groups, self.groups)
+        )
+        sizes = [part * width for part in self.parts]  # queries, keys, values
         self.projection = Linear(model_dim, sum(sizes), bias=biases != "none")
         self.output = Linear(self.query_dim, model_dim, bias=biases == "all")
         self.dropout = Dropout(dropout)
         self.positions = positions
         self.score = score
+        self.pattern = pattern
         self.query_norm = None if head_norms is None else head_norms[0]
         self.key_norm = None if head_norms is None else head_norms[1]
         for weights in (*torch.split(self.projection.weight, sizes), self.output.weight):
@@ -113,31 +122,44 @@ class MultiHeadAttention(nn.Module):
         if visibility.paths is not None:
             inputs = inputs.reshape(-1, visibility.target, inputs.shape[2])
         explicit = with_weights or probe is not None
-        heads = (self.heads, self.groups, self.groups)
-        query, keys, values = split_heads(self.projection(inputs), heads=heads)
-        if self.query_norm is not None and self.key_norm is not None:
-            query, keys = self.query_norm(query), self.key_norm(keys)
-        if isinstance(self.positions, RotatedPositions):
-            together = visibility.paths is not None  # then all are at the same position
-            query, keys = (
-                rotated(self.positions, part, start=start, together=together)
-                for part in (query, keys)
-            )
+        together = visibility.paths is not None  # then all are at the same position
+        query, keys, values = self._heads_of(inputs, start=start, together=together)
         if self.linear and visibility.causal and not explicit:
             state = past if isinstance(past, efficient.LinearState) else None
             keys, values = self._for_every_head(keys, values)
             attended, after = efficient.causal_linear_attention(query, keys, values, state=state)
             return self._joined(attended), after
         kept = KeysValues(keys, values)
+        if visibility.segments is not None and torch.is_grad_enabled():
+            # No gradient flows into an earlier segment, but the matrices have that of its keys.
+            kept = KeysValues(*self._heads_of(inputs.detach(), start=start)[1:])
         if isinstance(past, KeysValues):
-            kept = past.then(keys, values)
-            keys, values = kept.keys, kept.values
+            seen = past.then(keys, values)
+            kept = seen if kept.keys is keys else past.then(kept.keys, kept.values)
+            keys, values = seen.keys, seen.values
         if probe is not None:
             attended = self._seen(query, keys, values, visibility, probe)
         else:
             attended = self._attend(query, keys, values, visibility, with_weights=with_weights)
         context, weights = self._joined(attended, with_weights=with_weights)
-        return Attended(context.view(*rows, -1), weights), kept.last(visibility.window)
+        return Attended(context.view(*rows, -1), weights), kept.last(visibility.kept)
+
+    def _heads_of(
+        self, inputs: Tensor, *, start: int, together: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values of inputs, the first of which is at position `start`."""
+        found = split_heads(self.projection(inputs), heads=self.parts)
+        query, values = found[0], found[-1]
+        keyless = len(found) == 2
+        keys = query if keyless else found[1]
+        if self.query_norm is not None and self.key_norm is not None:
+            query, keys = self.query_norm(query), self.key_norm(keys)
+        if isinstance(self.positions, RotatedPositions):
+            query, keys = (
+                rotated(self.positions, part, start=start, together=together)
+                for part in (query, keys)
+            )
+        return query, nn.functional.normalize(query, dim=-1) if keyless else keys, values
 
     def memory(self, inputs: Float[Tensor, "batch source model_dim"]) -> KeysValues:
         """Return the keys and values that `cross` attends to, however many queries follow."""
@@ -185,7 +207,12 @@ class MultiHeadAttention(nn.Module):
             return kernel(query, keys, values, visibility=visibility)
         relative = self.positions if isinstance(self.positions, PairPositions) else None
         simple = relative is None and self.score is None and not with_weights
-        if simple and _is_local(visibility) and visibility.window is not None:
+        if self.pattern is not None:
+            if simple and visibility.target == visibility.source:
+                keys, values = self._for_every_head(keys, values)
+                return self.pattern.attend(query, keys, values, visibility, self._drop)
+            simple = False
+        if simple and efficient.window_pays(visibility) and visibility.window is not None:
             keys, values = self._for_every_head(keys, values)
             return efficient.local_attention(
                 query,
@@ -206,7 +233,7 @@ class MultiHeadAttention(nn.Module):
             query,
             keys,
             values,
-            penalties=visibility.penalties,
+            penalties=self._penalties(keys, visibility),
             distances=None if relative is None else visibility.distances,
         )
         return Attended(found.context, found.weights if with_weights else None)
@@ -227,7 +254,7 @@ class MultiHeadAttention(nn.Module):
             query,
             keys,
             values,
-            penalties=visibility.penalties,
+            penalties=self._penalties(keys, visibility),
             distances=visibility.distances if relative else None,
             probe=probe,
         )
@@ -244,6 +271,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Attend step by step, which knows every option and gives the weights."""
         heads, target = query.shape[1:3]
+        if distances is not None and isinstance(self.positions, PairPositions):
+            query = self.positions.shifted(query)
         if probe is not None:
             keys, values = self._for_every_head(keys, values)
         grouped = self.groups != heads and probe is None
@@ -266,6 +295,15 @@ class MultiHeadAttention(nn.Module):
             return Attended(context, weights)
         shape = (len(query), heads, target, -1)
         return Attended(context.view(shape), weights.view(shape))
+
+    def _penalties(self, keys: Tensor, visibility: Visibility) -> Tensor | None:
+        """Return what is added to scores, by order and distance and by the pattern."""
+        if self.pattern is None:
+            return visibility.penalties
+        (every,) = self._for_every_head(keys)
+        of_pattern = self.pattern.penalties(every, visibility)
+        known = visibility.penalties
+        return of_pattern if known is None else of_pattern + known
 
     def _short(
         self, query: Tensor, keys: Tensor, values: Tensor, *, penalties: Tensor | None
@@ -297,7 +335,8 @@ class MultiHeadAttention(nn.Module):
     @property
     def shares_past(self) -> bool:
         """Return whether rows can attend along the paths of a tree, as `forward` says."""
-        return not self.linear and not isinstance(self.positions, PairPositions)
+        plain = not self.linear and self.pattern is None
+        return plain and not isinstance(self.positions, PairPositions)
 
     @property
     def _score_heads(self) -> Callable[[Tensor, Tensor], Tensor] | None:
@@ -351,13 +390,3 @@ def score_heads(
 def _is_long(target: int, source: int) -> bool:
     """Return whether the fused kernel pays; for a single query it never does."""
     return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)
-
-
-def _is_local(visibility: Visibility) -> bool:
-    """Return whether a window is worth its own kernel here; it reads whole sequences only."""
-    return (
-        visibility.window is not None
-        and visibility.distance_bias is None
-        and visibility.target == visibility.source
-        and visibility.source >= MANY_WINDOWS * visibility.window
-    )

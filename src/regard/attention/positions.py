@@ -8,60 +8,20 @@ Adding a kind takes one class here, derived from the base of its place, and one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import nn
 
+from regard.attention.places import (
+    AddedPositions,
+    DistanceBias,
+    PairPositions,
+    PositionOptions,
+    Positions,
+    RotatedPositions,
+)
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Int, Tensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionOptions:
-    """The sizes and choices of a model that a kind of positions may need."""
-
-    model_dim: int
-    heads: int
-    max_length: int = 512
-    reach: int = 16
-    sinusoids: str = "interleaved"
-    sinusoid_offset: int = 0
-    stretched_sinusoids: bool = False
-    learned_offset: int = 0
-    head_dim: int | None = None
-    rotary_base: float = 10_000.0
-    rotary_factor: float = 1.0
-    rotary_low: float = 1.0
-    rotary_high: float = 4.0
-    rotary_length: int = 8_192
-    buckets: int = 32
-    bucket_reach: int = 128
-    causal: bool = False
-    """Whether no query sees a key that comes after it."""
-
-    @property
-    def head_width(self) -> int:
-        """The width of one head."""
-        return self.head_dim or self.model_dim // self.heads
-
-
-class Positions(nn.Module):
-    """A kind of positions; subclasses say where they act and how they are built."""
-
-    changes_scores: ClassVar[bool] = False
-    """Whether scores must be made for all pairs, which a linear kernel does not do."""
-    wants_large_embeddings: ClassVar[bool] = False
-    """Whether embeddings must be scaled up, because the vectors added to them are large."""
-
-    @classmethod
-    def build(cls, options: PositionOptions) -> Positions:
-        """Return fresh positions for a model of these sizes."""
-        raise TypeError(f"{cls.__name__} does not say how it is built")
-
-    def redraw(self, spread: float) -> None:
-        """Draw learned vectors that are added to embeddings anew, as widely as those."""
 
 
 class NoPositions(Positions):
@@ -71,74 +31,6 @@ class NoPositions(Positions):
     def build(cls, options: PositionOptions) -> NoPositions:
         """Return the absence of positions."""
         return cls()
-
-
-class AddedPositions(Positions):
-    """A vector for each position, added to the embedding there."""
-
-    max_length: int | None = None
-    """None if there is no limit."""
-
-    def forward(
-        self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
-    ) -> Float[Tensor, "{length} model_dim"]:
-        """Return the vectors of `length` positions from `start` on."""
-        raise TypeError(f"{type(self).__name__} gives no vectors")
-
-
-class RotatedPositions(Positions):
-    """A change of queries and keys that depends on where each of them is."""
-
-    def forward(
-        self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
-    ) -> Float[Tensor, "batch heads time head_dim"]:
-        """Return queries or keys, changed by their positions, the first of which is `start`."""
-        raise TypeError(f"{type(self).__name__} gives no rotation")
-
-    def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
-        """Return the product of each unit vector with itself at every distance below `length`."""
-        units = torch.eye(head_dim, dtype=torch.float64)[None, :, None]
-        # [1, head_dim, length, head_dim]
-        moved: Tensor = self(units.expand(-1, -1, length, -1))
-        return (moved * moved[:, :, :1]).sum(-1)[0].T
-
-
-class PairPositions(Positions):
-    """Terms for each pair of query and key: one in their score, one in the context."""
-
-    changes_scores = True
-
-    def scores(
-        self,
-        query: Float[Tensor, "batch heads target head_dim"],
-        distances: Int[Tensor, "target source"],
-    ) -> Float[Tensor, "batch heads target source"]:
-        """Return what is added to the score of every pair."""
-        raise TypeError(f"{type(self).__name__} gives no scores")
-
-    def context(
-        self,
-        weights: Float[Tensor, "batch heads target source"],
-        distances: Int[Tensor, "target source"],
-    ) -> Float[Tensor, "batch heads target head_dim"]:
-        """Return what is added to the context of every query."""
-        raise TypeError(f"{type(self).__name__} gives no context")
-
-    def by_distance(self) -> tuple[range, Float[Tensor, "distances head_dim"]]:
-        """Return the distances that are distinguished, and the vector of a key for each of them."""
-        raise TypeError(f"{type(self).__name__} gives no vectors")
-
-
-class DistanceBias(Positions):
-    """A number for each head and each distance of key and query, added to their score."""
-
-    changes_scores = True
-
-    def forward(
-        self, distances: Int[Tensor, "target source"], *, dtype: torch.dtype
-    ) -> Float[Tensor, "heads target source"]:
-        """Return the bias of every pair, given the position of the key minus that of the query."""
-        raise TypeError(f"{type(self).__name__} gives no bias")
 
 
 class Sinusoids(AddedPositions):
@@ -277,6 +169,66 @@ class RelativePositions(PairPositions):
         return distances.clamp(-self.reach, self.reach) + self.reach
 
 
+class SegmentPositions(PairPositions):
+    """(q_i + u) k_j + (q_i + v) W_R r_{i-j}, which a memory needs (Dai et al. 2019, section 3.3).
+
+    r are sinusoids of the distance, so none is too far; u and v say what content and what distance
+    each head prefers, whatever the query.
+    """
+
+    def __init__(self, model_dim: int, *, heads: int, head_dim: int):
+        super().__init__()
+        self.sinusoids = Sinusoids(model_dim, layout="halves")
+        self.projection = nn.Linear(model_dim, heads * head_dim, bias=False)  # W_R
+        self.content = nn.Parameter(torch.zeros(heads, 1, head_dim))  # u
+        self.place = nn.Parameter(torch.zeros(heads, 1, head_dim))  # v
+        nn.init.xavier_uniform_(self.projection.weight)
+
+    @classmethod
+    def build(cls, options: PositionOptions) -> SegmentPositions:
+        """Return positions for these heads."""
+        return cls(options.model_dim, heads=options.heads, head_dim=options.head_width)
+
+    def shifted(
+        self, query: Float[Tensor, "batch heads target head_dim"]
+    ) -> Float[Tensor, "batch heads target head_dim"]:
+        """Return q + u."""
+        return query + self.content
+
+    def scores(
+        self,
+        query: Float[Tensor, "batch heads target head_dim"],
+        distances: Int[Tensor, "target source"],
+    ) -> Float[Tensor, "batch heads target source"]:
+        """Return (q_i + v) W_R r_{i-j} for every pair, given (q_i + u) / sqrt(d)."""
+        target, source = distances.shape
+        vectors = self._vectors(target + source - 1, start=1 - target)
+        change = (self.place - self.content) / math.sqrt(query.shape[-1])
+        by_distance = (query + change) @ vectors.mT  # [batch, heads, target, distances]
+        index = (target - 1 - distances).expand(*query.shape[:2], -1, -1)
+        return by_distance.gather(-1, index)
+
+    def context(
+        self,
+        weights: Float[Tensor, "batch heads target source"],
+        distances: Int[Tensor, "target source"],
+    ) -> Float[Tensor, ""]:
+        """Return zero: positions change no values."""
+        return weights.new_zeros(())
+
+    def by_distance(self) -> tuple[range, Float[Tensor, "distances width"]]:
+        """Return some distances, and W_R r of each, all heads side by side."""
+        shown = range(-16, 17)
+        vectors = self._vectors(len(shown), start=-16).flip(1)
+        return shown, vectors.transpose(0, 1).flatten(1)
+
+    def _vectors(self, count: int, *, start: int) -> Float[Tensor, "heads {count} head_dim"]:
+        """Return W_R r for each of `count` distances behind the query, from `start` on."""
+        waves = self.sinusoids(count, start=start, dtype=self.projection.weight.dtype)
+        heads: Tensor = self.projection(waves)
+        return heads.view(count, len(self.content), -1).transpose(0, 1)
+
+
 class Rotary(RotatedPositions):
     """Rotates queries and keys by an angle that grows with the position (Su et al. 2021, eq. 34).
 
@@ -394,6 +346,7 @@ POSITIONS: dict[str, type[Positions]] = {
     "learned": LearnedPositions,
     "relative": RelativePositions,
     "rotary": Rotary,
+    "segment": SegmentPositions,
     "alibi": Alibi,
     "bucketed": BucketedBias,
     "none": NoPositions,

@@ -4,6 +4,8 @@ A sampled batch is a small graph of its own, so memory depends on the batch and 
 (Hamilton et al. 2017, algorithm 2). Order and samples are functions of seed and position alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,6 +36,14 @@ class NodeBatch:
     def padding_share(self) -> float:
         """Graphs need no padding."""
         return 0.0
+
+    def split(self, count: int) -> list[NodeBatch]:
+        """Return the nodes that are asked for in at most `count` parts, each with its graph."""
+        parts = min(count, len(self.rows))
+        return [
+            NodeBatch(self.graph, self.rows[first::parts], self.labels[first::parts])
+            for first in range(parts)
+        ]
 
 
 def iterate_nodes(

@@ -25,7 +25,9 @@ from regard.cli.illustrate import illustrate
 from regard.cli.import_ import import_
 from regard.cli.intervene import intervene
 from regard.cli.ladder import ladder
+from regard.cli.lecture import lecture
 from regard.cli.look import look
+from regard.cli.museum import museum
 from regard.cli.options import CommandWithParts, ComputingCommand, FilesCommand, load_torch
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
@@ -116,6 +118,7 @@ for command in (
     intervene,
     explain,
     ladder,
+    lecture,
     illustrate,
     gradients,
     summary,
@@ -129,6 +132,7 @@ for command in (
     app.command(command.__name__.rstrip("_"), cls=kind)(_interruptible(command))
 app.add_typer(corpus, name="corpus")
 app.add_typer(exercise, name="exercise")
+app.add_typer(museum, name="museum")
 
 
 def main(arguments: list[str] | None = None) -> None:

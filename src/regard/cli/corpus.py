@@ -26,7 +26,9 @@ def grammar(
     test_size: Annotated[int, typer.Option(min=1, help="Test pairs.")] = 1_000,
     min_words: Annotated[int, typer.Option(min=3, help="Fewest source words.")] = 3,
     max_words: Annotated[int, typer.Option(min=3, help="Most source words.")] = 60,
-    words: Annotated[str, typer.Option(help='Vocabulary: "full" or "small".')] = "full",
+    words: Annotated[
+        str, typer.Option(help='Vocabulary: "full", "small" or "agreements".')
+    ] = "full",
     style: Annotated[
         str, typer.Option(help='"plain", "written" (with capital and full stop) or "mixed".')
     ] = "plain",

@@ -50,6 +50,10 @@ def look(
         str | None,
         typer.Option("--word", help="What this word of the text looks at (it#2: the second)."),
     ] = None,
+    step: Annotated[
+        int | None,
+        typer.Option("--step", help="One step of a translation, counted from 1: what it reads."),
+    ] = None,
     arcs: Annotated[
         bool, typer.Option("--arcs", help="Self-attention of the whole text as arcs.")
     ] = False,
@@ -102,6 +106,7 @@ def look(
         "curves": curves,
         "word": word,
         "arcs": arcs,
+        "step": step is not None,
         "lens": lens,
     }
     names = [name for name, value in asked.items() if value]
@@ -125,6 +130,7 @@ def look(
                 word=word,
                 node=node,
                 embeddings=embeddings,
+                step=step,
             )
             view = _curves(run) if names == ["curves"] else look_at(request, *names)
         _show(view, out, as_json=json)

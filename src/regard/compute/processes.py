@@ -1,6 +1,7 @@
 """Worker processes, each on a core of its own."""
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -20,19 +21,13 @@ class WorkerLostError(Exception):
 
 
 class WorkerProcess:
-    """A worker process; it ends when it is stopped or when this process ends, even if killed.
+    """A worker process; it ends when it is stopped or when this process ends, even if killed."""
 
-    One that outlasts signals ignores SIGTERM, which may be sent to all processes of a training at
-    once: its first process finishes the update, and has to stop the worker.
-    """
-
-    def __init__(self, work: Callable[[Any], Any], *, outlasts_signals: bool = False):
+    def __init__(self, work: Callable[[Any], Any]):
         fork = multiprocessing.get_context("fork")
         self._pipe, its_pipe = fork.Pipe()
         _PIPES.add(self._pipe)
-        self.process = fork.Process(
-            target=_serve, args=(its_pipe, work, outlasts_signals), daemon=True
-        )
+        self.process = fork.Process(target=_serve, args=(its_pipe, work), daemon=True)
         with signals_held():
             self.process.start()
         its_pipe.close()
@@ -55,6 +50,52 @@ class WorkerProcess:
         """End the worker."""
         self._pipe.close()
         self.process.join()
+
+
+class ForkedProcess:
+    """A copy of this process that runs `work(first message, number)`; it ends when this one does.
+
+    It ignores signals to stop, which may be sent to all processes of a training at once: the first
+    one finishes the update, for which it needs the others, and ends them.
+    """
+
+    def __init__(self, work: Callable[[Any, int], None], number: int):
+        fork = multiprocessing.get_context("fork")
+        self._pipe, its_pipe = fork.Pipe()
+        _PIPES.add(self._pipe)
+        self.process = fork.Process(target=_run, args=(its_pipe, work, number), daemon=True)
+        with signals_held():
+            self.process.start()
+        its_pipe.close()
+
+    def begin(self, message: Any) -> None:
+        """Send the first message, which the copy waits for."""
+        self._pipe.send(message)
+
+    def stop(self) -> None:
+        """End the process at once: it has nothing to tidy up."""
+        self.process.kill()
+        self.process.join()
+        self._pipe.close()
+
+
+def _run(pipe: Connection, work: Callable[[Any, int], None], number: int) -> None:
+    for other in list(_PIPES):
+        other.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    with suppress(EOFError, OSError):
+        message = pipe.recv()
+        threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+        work(message, number)
+
+
+def _end_with(pipe: Connection) -> None:
+    """End this process when the other end of the pipe is closed."""
+    with suppress(EOFError, OSError):
+        pipe.recv()
+    os._exit(1)
 
 
 @contextmanager
@@ -83,13 +124,13 @@ def signals_held() -> Iterator[None]:
             signal.raise_signal(received)
 
 
-def _serve(pipe: Connection, work: Callable[[Any], Any], outlasts_signals: bool) -> None:
+def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     """Reply to requests until the other end of the pipe is closed: what a worker runs."""
     # Copies of the first process's ends would hide that it has ended.
     for other in list(_PIPES):
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if outlasts_signals else signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     with suppress(EOFError, OSError):
         while True:

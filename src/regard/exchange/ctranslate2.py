@@ -113,6 +113,8 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "kernel": ("softmax",),
     "window": (None,),
     "experts": (0,),
+    "pattern": ("full",),
+    "span": (None,),
     "positions": ("sinusoidal", "learned", "relative", "rotary", "none"),
     "score": ("scaled-dot",),
     "head_dim": (None,),

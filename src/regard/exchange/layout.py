@@ -20,7 +20,7 @@ from regard.attention.positions import Sinusoids
 from regard.base.errors import RunError, SettingsError
 from regard.base.shapes import Tensor
 from regard.exchange.operations import SAME, Constant, Operation
-from regard.models.build import AnyModule, build_within
+from regard.models.sizes import AnyModule, build_within
 
 MOST_NAMES = 8  # listed in one message
 

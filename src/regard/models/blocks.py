@@ -9,7 +9,8 @@ from torch import nn
 
 from regard.attention.experts import MixtureOfExperts
 from regard.attention.multihead import MultiHeadAttention
-from regard.attention.positions import POSITIONS, Positions
+from regard.attention.places import Positions
+from regard.attention.positions import POSITIONS
 from regard.attention.scores import SCORES, AttentionScore
 from regard.base.results import Block, Connection
 from regard.transformer.encoder import BidirectionalTransformer, TransformerEncoder
@@ -146,6 +147,11 @@ def transformer_blocks(
         name = "attention" if memory is None else "self_attention"
         part = getattr(layer, name)
         shown = _attention_shown(part, masked=masked, window=network.window)
+        if getattr(network, "segments", None) is not None:
+            length, kept = network.segments.length, network.segments.memory
+            shown = shown._replace(
+                note=f"{shown.note}, memory of {kept} behind segments of {length}"
+            )
         features = at.add(name, shown, part, (f"{own}residual", layer), features, *bias)
         if memory is not None:
             part = layer.cross_attention
@@ -241,6 +247,8 @@ def _attention_shown(
         notes.append(f"score {score_name(part.score)}")
     if window is not None:
         notes.append(f"window {window}")
+    if part.pattern is not None:
+        notes.append(part.pattern.note)
     kind = "Cross-attention" if across else "Masked self-attention" if masked else "Self-attention"
     return Shown(kind, "attention", ", ".join(notes))
 

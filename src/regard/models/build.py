@@ -1,20 +1,19 @@
 """Settings to model: each builder reads as a picture of the architecture it builds."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from torch import nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
 
+from regard.attention import places
 from regard.attention import positions as encodings
 from regard.attention.experts import ExpertGate, MixtureOfExperts
+from regard.attention.hashing import HashedPattern
 from regard.attention.multihead import MultiHeadAttention
+from regard.attention.patterns import AdaptiveSpan, Pattern, SparsePattern
 from regard.attention.scores import SCORES, AttentionScore
-from regard.base.budgets import MEGABYTE, machine_memory
-from regard.base.errors import RunError, SettingsError
+from regard.base.errors import SettingsError
 from regard.base.special_tokens import PAD
 from regard.compute.linear import Linear
 from regard.models.recurrent import build_recurrent_translator
@@ -25,69 +24,11 @@ from regard.transformer import layers as parts
 from regard.transformer.decoder import DecoderLayer, TransformerDecoder
 from regard.transformer.encoder import ConvolutionalEncoder, ConvolutionalLayer, TransformerEncoder
 
-AnyModule = TypeVar("AnyModule", bound=nn.Module)
-AnyPositions = TypeVar("AnyPositions", bound=encodings.Positions)
-GIGABYTE = 1 << 30
+AnyPositions = TypeVar("AnyPositions", bound=places.Positions)
 SCALED_DOT = "scaled-dot"  # the score that has kernels of its own
 
 
-def build_for(build: Callable[[], AnyModule], weights: Path) -> AnyModule:
-    """Return a model for the weights in a folder; refuse a recipe of a far larger model."""
-    stored = sum(file.stat().st_size for file in weights.glob("*.safetensors"))
-    return build_within(build, stored, origin=weights, described_by="recipe")
-
-
-def build_within(
-    build: Callable[[], AnyModule], stored: int, *, origin: object, described_by: str
-) -> AnyModule:
-    """Return a model for so many bytes of weights; refuse to build a far larger one.
-
-    A stranger's recipe may describe a model that fills the memory, with weights of a few bytes. So
-    parameters are counted when they are registered, before anything is written into them.
-    """
-    most = 8 * stored + MEGABYTE
-    too_large = RunError(
-        f"The {described_by} describes a model of more than {most / MEGABYTE:,.1f} MB, but the "
-        f"weights in {origin} have {stored / MEGABYTE:,.1f} MB: they do not belong together."
-    )
-    thread = threading.get_ident()
-    counted, wanted = set[int](), 0
-
-    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        nonlocal wanted
-        if parameter is None or not stored or threading.get_ident() != thread:
-            return
-        if id(parameter) not in counted:  # a tied parameter is registered more than once
-            counted.add(id(parameter))
-            wanted += parameter.numel() * parameter.element_size()
-        if wanted > most:
-            raise too_large
-
-    try:
-        with register_module_parameter_registration_hook(count):
-            return build()
-    except (MemoryError, RuntimeError) as error:
-        if "allocate" in str(error):  # one parameter larger than the memory
-            raise too_large from None
-        raise
-
-
-def require_memory(model: nn.Module) -> None:
-    """Refuse a model on the device "meta" whose weights alone would fill the memory."""
-    wanted, memory = model_bytes(model), machine_memory()
-    if wanted > memory:
-        raise SettingsError(
-            f"The model has {wanted / GIGABYTE:,.1f} GB of weights, but there are "
-            f"{memory / GIGABYTE:,.1f} GB of memory: choose a smaller model."
-        )
-
-
-def model_bytes(model: nn.Module) -> int:
-    """Return how many bytes the parameters of a model take."""
-    return sum(p.numel() * p.element_size() for p in model.parameters())
-
-
-def positions_named(name: str) -> type[encodings.Positions]:
+def positions_named(name: str) -> type[places.Positions]:
     """Return a kind of positions by the name that settings give it."""
     require_known(name, encodings.POSITIONS, what="model.positions")
     return encodings.POSITIONS[name]
@@ -148,6 +89,15 @@ class TransformerPlan:
     expert_gate: str = "softmax"
     expert_bias: bool = False
     expert_capacity: float | None = None
+    pattern: str = "full"
+    stride: int = 32
+    summary: int = 1
+    hash_buckets: int = 8
+    hash_rounds: int = 2
+    hash_chunk: int = 32
+    span: int | None = None
+    span_ramp: int = 16
+    span_loss: float = 1e-4
     balance_loss: float = 0.01
     gate_z_loss: float = 0.0
 
@@ -163,7 +113,7 @@ class TransformerPlan:
             )
         fixed = {
             "kernel": self.kernel == "linear",
-            "positions": issubclass(kind, encodings.PairPositions),
+            "positions": issubclass(kind, places.PairPositions),
         }
         for name, has_own_score in fixed.items():
             if has_own_score and self.score != SCALED_DOT:
@@ -189,7 +139,7 @@ class TransformerPlan:
                 layers=[self._decoder_layer(number) for number in range(self.decoder_layers)],
                 norm=self._last_norm(),
                 window=self.window,
-                distance_bias=self._positions(encodings.DistanceBias, causal=True),
+                distance_bias=self._positions(places.DistanceBias, causal=True),
                 alignment_layer=self.alignment_layer,
                 alignment_head=self.alignment_head,
                 output_scale=self.model_dim**-0.5 if self.scaled_output else 1.0,
@@ -213,7 +163,7 @@ class TransformerPlan:
             layers=[self._self_layer(number) for number in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
-            distance_bias=self._positions(encodings.DistanceBias),
+            distance_bias=self._positions(places.DistanceBias),
         )
 
     def _self_layer(self, number: int) -> parts.SelfAttentionLayer:
@@ -239,10 +189,28 @@ class TransformerPlan:
 
     def _self_attention(self) -> MultiHeadAttention:
         return self._attention(
-            positions=self._positions(encodings.PairPositions)
-            or self._positions(encodings.RotatedPositions),
+            positions=self._positions(places.PairPositions)
+            or self._positions(places.RotatedPositions),
             linear=self.kernel == "linear",
+            pattern=self._pattern(),
         )
+
+    def _pattern(self) -> Pattern | None:
+        """Return which pairs self-attention leaves out; None for nothing."""
+        if self.span is not None:
+            return AdaptiveSpan(
+                self.heads, most=self.span, ramp=self.span_ramp, cost=self.span_loss
+            )
+        if self.pattern == "hashed":
+            return HashedPattern(
+                self._head_dim,
+                buckets=self.hash_buckets,
+                rounds=self.hash_rounds,
+                chunk=self.hash_chunk,
+            )
+        if self.pattern == "full":
+            return None
+        return SparsePattern(self.pattern, stride=self.stride, summary=self.summary)
 
     def _attention(self, **only_of_self_attention: Any) -> MultiHeadAttention:
         norms = (self._head_norm(), self._head_norm()) if self.head_norm else None
@@ -311,7 +279,7 @@ class TransformerPlan:
     def _embedded(self, table: nn.Embedding) -> parts.Embedded:
         return parts.Embedded(
             table,
-            positions=self._positions(encodings.AddedPositions),
+            positions=self._positions(places.AddedPositions),
             scaled=self.scaled_embeddings,
             norm=self._norm() if self.embedding_norm else None,
             segments=self.segments,
@@ -340,11 +308,11 @@ class TransformerPlan:
             return None
         options = {
             field.name: getattr(self, field.name)
-            for field in fields(encodings.PositionOptions)
+            for field in fields(places.PositionOptions)
             if field.name != "causal"
         }
         try:
-            chosen = encodings.PositionOptions(**options, causal=causal)
+            chosen = places.PositionOptions(**options, causal=causal)
             return cast(AnyPositions, kind.build(chosen))
         except ValueError as error:
             raise SettingsError(f'model.positions = "{self.positions}": {error}.') from error

@@ -6,7 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
-from regard.attention.positions import DistanceBias, Positions
+from regard.attention.masks import Segments
+from regard.attention.places import DistanceBias, Positions
 from regard.attention.probe import Probe
 from regard.base.errors import RegardError
 from regard.base.results import Output, Step
@@ -155,8 +156,8 @@ def build_language_model(
 class LanguageModelPlan(TransformerPlan):
     """The plan of a Transformer that has no encoder."""
 
-    def language_model(self, *, vocab: int) -> LanguageModel[Any]:
-        """Return a fresh decoder-only Transformer."""
+    def language_model(self, *, vocab: int, segments: Segments | None = None) -> LanguageModel[Any]:
+        """Return a fresh decoder-only Transformer; what has a memory reads texts of any length."""
         table = nn.Embedding(vocab, self.model_dim)
         model: LanguageModel[Any] = LanguageModel(
             backbone=CausalTransformer(
@@ -165,9 +166,10 @@ class LanguageModelPlan(TransformerPlan):
                 norm=self._last_norm(),
                 window=self.window,
                 distance_bias=self._positions(DistanceBias, causal=True),
+                segments=segments,
             ),
             projection=self._projection(table),
-            context=self.max_length,
+            context=self.max_length if segments is None else None,
         )
         _spread_weights(model, layers=self.layers, width=self.model_dim)
         return model
@@ -219,7 +221,10 @@ def _plan(
 
 
 def _build_transformer(settings: CausalTransformerSettings, *, vocab: int) -> LanguageModel[Any]:
-    return _plan(settings, norm_placement="pre").language_model(vocab=vocab)
+    segments = None
+    if settings.memory:
+        segments = Segments(settings.segment_length, settings.memory)
+    return _plan(settings, norm_placement="pre").language_model(vocab=vocab, segments=segments)
 
 
 def _build_bidirectional(settings: BidirectionalSettings, *, vocab: int) -> LanguageModel[Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from regard.attention.masks import forbidden
+from regard.attention.positions import SegmentPositions
 from regard.attention.probe import Recorder
 from regard.attention.scores import AdditiveScore
 from regard.base.shapes import Float, Tensor
@@ -64,12 +65,14 @@ def attention_arrays(
     rows, columns = sides.target, sides.source
     by_head, dim = ("head", rows, "dim"), "dim"
     pairs = ("head", rows, columns)
+    keyless = attention.pattern is not None and attention.pattern.keys_are_queries
+    segments = isinstance(attention.positions, SegmentPositions)
     scores = of("scores") if (part, number, "scores") in recorder.values else None
     made = [
         ("features", (rows, dim), features, "what enters the layer"),
         ("X", (rows, dim), residual.enter(features[None])[0], _entered(residual)),
-        ("Q", by_head, of("queries"), "X W^Q"),
-        ("K", ("head", columns, dim), of("keys"), f"{sides.memory} W^K"),
+        ("Q", by_head, of("queries"), "X W^Q + u" if segments else "X W^Q"),
+        ("K", ("head", columns, dim), of("keys"), "Q / |Q|" if keyless else f"{sides.memory} W^K"),
         ("V", ("head", columns, dim), of("values"), f"{sides.memory} W^V"),
     ]
     if attention.score is None and scores is not None:

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from regard.runs.plan import PlanMade, plan_of
-from regard.training.loop import Limits, Start
+from regard.training.objective import Limits, Start
 from regard.training.progress import Observer, Observers
 from regard.training.progress import Progress as TrainingProgress
 from regard.training.update import UpdateResult

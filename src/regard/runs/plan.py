@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regard.training.loop import Limits, Objective, Optimisation, Start, in_minutes
+from regard.training.distributed import taking_updates
+from regard.training.objective import Limits, Objective, Optimisation, Start, in_minutes
 from regard.training.progress import DataFacts, Fact
-from regard.training.update import AddGradient, add_gradient, gradients, update
+from regard.training.update import AddGradient, add_gradient, update
 
 # The measurement makes this many updates, fewer if they would take longer than these seconds.
 MEASURED_UPDATES = 3
@@ -158,7 +159,7 @@ def estimate_training(
     parameters = [p for p in model.parameters() if p.requires_grad]
     processes = 1 if optimisation.sharing is None else optimisation.sharing.processes
     with _left_as_it_is(model, optimisation.optimizer):
-        measured = _measure(objective, optimisation, parameters, processes=processes)
+        measured = _measure(model, objective, replace(optimisation, moving=None), parameters)
     weights = sum(map(_bytes, [*model.parameters(), *model.buffers()]))
     seconds = measured.seconds * limits.steps
     by_minutes = limits.minutes is not None and 60 * limits.minutes < seconds
@@ -169,9 +170,9 @@ def estimate_training(
         trained_parameters=sum(p.numel() for p in parameters),
         processes=processes,
         memory=MemoryEstimate(
-            weights=weights,
+            weights=processes * weights,
             gradients=processes * sum(map(_bytes, parameters)),
-            optimiser=measured.optimiser,
+            optimiser=processes * measured.optimiser,
             activations=measured.activations,
         ),
         tokens_per_update=measured.tokens,
@@ -196,11 +197,10 @@ class _Measured:
 
 
 def _measure(
+    model: nn.Module,
     objective: Objective[Any],
     optimisation: Optimisation[Any],
     parameters: Sequence[nn.Parameter],
-    *,
-    processes: int,
 ) -> _Measured:
     """Make an update of a part of a batch and, if there is time, some whole ones."""
     step = partial(
@@ -230,15 +230,15 @@ def _measure(
     found = replace(found, activations=activations(first[0]))
     seconds: list[float] = []
     counted = [tokens]
-    with gradients(objective.loss_sum, parameters, optimisation.sharing) as shared:
-        if processes > 1:
-            step(first, add_gradient=shared)  # warms up the worker processes
+    with taking_updates(model, objective, optimisation) as updates:
+        updates.begin(0, 0)
+        if updates.group.size > 1:
+            updates.take(1)  # warms up the other processes
         while len(seconds) < MEASURED_UPDATES and sum(seconds) < MOST_SECONDS / 2:
-            taken = [batch for _, batch in islice(batches, optimisation.accumulate)]
             began = time.perf_counter()
-            step(taken, add_gradient=shared)
+            taken = updates.take(1)
             seconds.append(time.perf_counter() - began)
-            counted.append(sum(batch.target_tokens for batch in taken))
+            counted.append(taken.result.tokens)
     return replace(
         found,
         seconds=median_low(seconds),  # one that another program held up does not count

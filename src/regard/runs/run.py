@@ -45,7 +45,7 @@ from regard.training.checkpoint import (
     read_state,
     step_of,
 )
-from regard.training.loop import Limits
+from regard.training.objective import Limits
 from regard.training.progress import MetricsLog, StopSignals, TensorBoardLog
 
 RECIPE = "recipe.toml"

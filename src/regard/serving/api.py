@@ -102,7 +102,7 @@ async def stream(request: Request) -> Response:
     """Send an event for each token of a greedy search, then what /attend returns."""
     worker, attention_request = await _read(request)
     seconds = server_of(request).settings.deadline_seconds
-    return _event_stream(_growing(worker, attention_request), seconds=seconds)
+    return event_stream(_growing(worker, attention_request), seconds=seconds)
 
 
 @router.post("/text", summary="A text of many sentences, translated sentence by sentence",
@@ -119,7 +119,7 @@ async def text(request: Request) -> Response:
     if len(body.q) > longest:
         raise ApiError(413, f"The text has {len(body.q)} characters, more than {longest}.")
     parts = _translations(server.named(body.model), body.q)
-    return _event_stream(parts, seconds=server.settings.deadline_seconds, each=True)
+    return event_stream(parts, seconds=server.settings.deadline_seconds, each=True)
 
 
 async def _read(request: Request) -> tuple[ModelWorker, AttentionRequest]:
@@ -166,9 +166,10 @@ async def _each(worker: ModelWorker, texts: Sequence[str]) -> list[dict[str, Any
     return [{"text": one.text, "unknown": list(one.unknown)} for one in found]
 
 
-def _event_stream(
+def event_stream(
     parts: AsyncIterator[StreamEvent], *, seconds: float, each: bool = False
 ) -> StreamingResponse:
+    """Return a response that sends these events; the deadline is that of all, or of `each`."""
     return StreamingResponse(
         _events(parts, seconds=seconds, each=each),
         media_type="text/event-stream",

@@ -97,11 +97,11 @@ def stored_task_model(folder: Path, name: str, *, examples: bool) -> TaskModel:
 
 def _examples(folder: Path, recipe: Recipe) -> tuple[str, ...]:
     """Return inputs to begin with: those that the run has kept, or what always suits the task."""
+    if recipe.task == "forecast" and getattr(getattr(recipe, "data", None), "built_in", False):
+        return ("first", "last")
     found = kept_inputs(folder)
     if found:
         return found
-    if recipe.task == "forecast" and getattr(getattr(recipe, "data", None), "built_in", False):
-        return ("first", "last")
     if recipe.task == "classify-nodes":
         return ("0", "1", "2")
     prompt = getattr(getattr(recipe, "decoding", None), "prompt", "")

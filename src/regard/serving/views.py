@@ -1,17 +1,18 @@
 """The routes of the page's panels: what is inside a model, changed and searched, in turn."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from regard.serving import inspection
-from regard.serving.api import body_schema, within_deadline
+from regard.serving import inspection, task_views
+from regard.serving.api import StreamEvent, body_schema, event_stream, within_deadline
 from regard.serving.limits import ServerSettings
 from regard.serving.requests import AnyModel, read_request
 from regard.serving.state import server_of
+from regard.serving.worker import ViewWorker
 
 router = APIRouter()
 
@@ -50,3 +51,32 @@ async def lens(request: Request) -> Response:
 async def intervene(request: Request) -> Response:
     """Return the output with interventions beside the one without them, and what changed."""
     return await _answered(request, inspection.ChangeRequest, inspection.changed_output)
+
+
+@router.post("/look", summary="What a model of another task looks at",
+             openapi_extra=body_schema(task_views.LookQuestion))  # fmt: skip
+async def look(request: Request) -> Response:
+    """Return heads and expectations of a text, evidence of a label, a forecast or neighbours."""
+    return await _answered(request, task_views.LookQuestion, task_views.task_view)
+
+
+@router.post("/generate", summary="What a language model writes, while it writes it",
+             openapi_extra=body_schema(task_views.GenerationRequest))  # fmt: skip
+async def generate(request: Request) -> Response:
+    """Send an event "token" for each new part of a continuation, then "done" with all of it."""
+    server = server_of(request)
+    body = await read_request(request, task_views.GenerationRequest, server)
+    parts = _continuing(server.viewer(body.model), body, server.settings)
+    return event_stream(parts, seconds=server.settings.deadline_seconds)
+
+
+async def _continuing(
+    worker: ViewWorker, body: task_views.GenerationRequest, settings: ServerSettings
+) -> AsyncIterator[StreamEvent]:
+    """Yield a continuation as it grows, then the whole."""
+    parts = worker.growing(lambda loaded, tell: task_views.continued(loaded, body, settings, tell))
+    try:
+        async for part in parts:
+            yield ("token", {"text": part}) if isinstance(part, str) else ("done", part)
+    finally:
+        await parts.aclose()  # type: ignore[attr-defined]

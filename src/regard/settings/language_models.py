@@ -44,7 +44,8 @@ class BidirectionalSettings(LayerSettings):
     context: int = Field(64, ge=1, description="tokens that are read at once")
     positions: str = Field(
         "learned",
-        description='"learned", "sinusoidal", "relative", "rotary", "alibi", "bucketed" or "none"',
+        description='"learned", "sinusoidal", "relative", "rotary", "segment", "alibi", "bucketed" '
+        'or "none"',
     )
     norm_placement: Literal["pre", "post"] = Field(
         "post", description="norm before each sublayer, or after it as in the paper"
@@ -73,6 +74,8 @@ class BidirectionalSettings(LayerSettings):
             self.model_dim, heads=self.heads, positions=self.positions, head_dim=self.head_dim
         )
         self.require_groups(self.heads)
+        self.require_span("context", self.context)
+        self.require_pairs(positions=self.positions, window=self.window)
         return self
 
 

@@ -18,6 +18,9 @@ Width = Annotated[int, Field(ge=1, le=131_072)]
 Entries = Annotated[int, Field(le=10_000_000)]
 LengthLimit = Annotated[int, Field(le=1_000_000)]
 
+SCALED = "scaled-dot"
+PAIRED = ("relative", "segment", "alibi", "bucketed")  # positions that change every pair's score
+
 
 def require_widths(
     model_dim: int, *, heads: int, positions: str, head_dim: int | None = None
@@ -88,6 +91,38 @@ class LayerSettings(Settings):
     expert_capacity: float | None = Field(
         None, gt=0, description="most tokens of an expert in training, in fair shares; none: all"
     )
+    pattern: Literal["full", "strided", "fixed", "hashed"] = Field(
+        "full",
+        description="pairs that self-attention scores: all, a sparse pattern (Child et al. 2019), "
+        "or those with the same hash (Kitaev et al. 2020)",
+    )
+    stride: LengthLimit = Field(
+        32, ge=1, description="positions of a block (pattern strided or fixed)"
+    )
+    summary: LengthLimit = Field(
+        1, ge=1, description="last positions of a block that all others see (pattern fixed)"
+    )
+    hash_buckets: Annotated[int, Field(le=4_096)] = Field(
+        8, ge=2, description="values of a hash, an even number (pattern hashed)"
+    )
+    hash_rounds: Annotated[int, Field(le=64)] = Field(
+        2, ge=1, description="hashes of each position (pattern hashed)"
+    )
+    hash_chunk: LengthLimit = Field(
+        32, ge=1, description="positions with one hash that are computed at once (pattern hashed)"
+    )
+    span: LengthLimit | None = Field(
+        None,
+        ge=1,
+        description="longest distance that heads may learn to see (Sukhbaatar et al. 2019); none: "
+        "nothing is learned",
+    )
+    span_ramp: LengthLimit = Field(
+        16, ge=1, description="positions in which the weights behind a learned span fall to zero"
+    )
+    span_loss: float = Field(
+        1e-4, ge=0, description="what a position of a learned span costs, in nats a token"
+    )
     balance_loss: float = Field(0.01, ge=0, description="weight of the loss of unequal loads")
     gate_z_loss: float = Field(0.0, ge=0, description="weight of the loss of large gate scores")
 
@@ -113,6 +148,52 @@ class LayerSettings(Settings):
                 'single expert is always 1, from which the gate learns nothing; use "softmax"'
             )
         return self
+
+    @model_validator(mode="after")
+    def _pattern_fits(self) -> LayerSettings:
+        if self.pattern == "fixed" and self.summary > self.stride:
+            raise ValueError(f"summary ({self.summary}) must not exceed stride ({self.stride})")
+        if self.hash_buckets % 2:
+            raise ValueError(f"hash_buckets ({self.hash_buckets}) must be even")
+        if self.pattern != "full" and self.span is not None:
+            raise ValueError(
+                f'pattern = "{self.pattern}" and a span exclude each other; choose one'
+            )
+        if self.pattern == "hashed" and self.key_value_heads is not None:
+            raise ValueError(
+                'pattern = "hashed" makes its keys of the queries; leave out key_value_heads'
+            )
+        return self
+
+    def require_span(self, text: str, length: int) -> None:
+        """Refuse a span, stride or chunk that is longer than the texts that are read."""
+        named = {"span": self.span} if self.span is not None else {}
+        if self.pattern in ("strided", "fixed"):
+            named = {"stride": self.stride}
+        for name, value in named.items():
+            if value > length:
+                raise ValueError(f"{name} ({value}) must not exceed {text} ({length})")
+
+    def require_pairs(
+        self, *, positions: str, window: int | None, kernel: str = "softmax", score: str = SCALED
+    ) -> None:
+        """Refuse what does not go together with a pattern or a learned span."""
+        if positions == "segment" and self.key_value_heads is not None:
+            raise ValueError(
+                'positions = "segment" have a vector a head; leave out key_value_heads'
+            )
+        chosen = f'pattern = "{self.pattern}"' if self.pattern != "full" else "a span"
+        if self.pattern == "full" and self.span is None:
+            return
+        if window is not None:
+            raise ValueError(f"{chosen} and a window exclude each other; choose one")
+        if kernel != "softmax" or score != SCALED:
+            raise ValueError(f'{chosen} needs kernel = "softmax" and score = "{SCALED}"')
+        if self.pattern != "full" and positions in PAIRED:
+            raise ValueError(
+                f'{chosen} has no place for what positions = "{positions}" add to every pair; use '
+                "learned, sinusoidal, rotary or none"
+            )
 
     def require_groups(self, heads: int) -> None:
         """Refuse heads that cannot be divided among those of keys and values."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from regard.settings.layers import (
+    PAIRED,
     Activation,
     CellSettings,
     Entries,
@@ -193,7 +194,8 @@ class TransformerSettings(LayerSettings):
     activation: Activation = Field("relu", description="inside the feed-forward networks")
     positions: str = Field(
         "sinusoidal",
-        description='"sinusoidal", "learned", "relative", "rotary", "alibi", "bucketed" or "none"',
+        description='"sinusoidal", "learned", "relative", "rotary", "segment", "alibi", "bucketed" '
+        'or "none"',
     )
     sinusoids: Literal["interleaved", "halves"] = Field(
         "interleaved", description="sine and cosine in turn, or all sines first"
@@ -246,13 +248,17 @@ class TransformerSettings(LayerSettings):
             self.model_dim, heads=self.heads, positions=self.positions, head_dim=self.head_dim
         )
         self.require_groups(self.heads)
+        self.require_span("max_length", self.max_length)
+        self.require_pairs(
+            positions=self.positions, window=self.window, kernel=self.kernel, score=self.score
+        )
         if self.encoder == "convolutional" and self.convolution_width % 2 == 0:
             raise ValueError(f"convolution_width ({self.convolution_width}) must be odd")
         return self
 
     @model_validator(mode="after")
     def _fit_together(self) -> TransformerSettings:
-        if self.kernel == "linear" and self.positions in ("relative", "alibi", "bucketed"):
+        if self.kernel == "linear" and self.positions in PAIRED:
             raise ValueError(
                 f'kernel = "linear" has no scores that positions = "{self.positions}" could '
                 "change; choose sinusoidal, learned, rotary or none"
@@ -293,11 +299,18 @@ class CausalTransformerSettings(LayerSettings):
     context: LengthLimit = Field(64, ge=1, description="tokens that are read at once")
     positions: str = Field(
         "learned",
-        description='"learned", "sinusoidal", "relative", "rotary", "alibi", "bucketed" or "none"',
+        description='"learned", "sinusoidal", "relative", "rotary", "segment", "alibi", "bucketed" '
+        'or "none"',
     )
     norm: Literal["layer", "rms"] = Field("layer", description="kind of norm")
     activation: Activation = Field("gelu", description="inside the feed-forward networks")
     window: int | None = Field(None, ge=1, description="farthest distance that attention sees")
+    memory: LengthLimit = Field(
+        0, ge=0, description="positions before a segment that it remembers (Transformer-XL)"
+    )
+    segment: LengthLimit | None = Field(
+        None, ge=1, description="tokens of a segment, if there is a memory; as many if not given"
+    )
     dropout: float = Field(0.0, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
     tie: bool = Field(True, description="one table for tokens that are read and predicted")
@@ -309,7 +322,33 @@ class CausalTransformerSettings(LayerSettings):
             self.model_dim, heads=self.heads, positions=self.positions, head_dim=self.head_dim
         )
         self.require_groups(self.heads)
+        self.require_span("context", self.context)
+        self.require_pairs(positions=self.positions, window=self.window)
         return self
+
+    @model_validator(mode="after")
+    def _memory_fits(self) -> CausalTransformerSettings:
+        if self.segment is not None and not self.memory:
+            raise ValueError(f"segment ({self.segment}) needs a memory; set memory")
+        if not self.memory:
+            return self
+        if self.segment_length > self.context:
+            raise ValueError(
+                f"a segment ({self.segment_length}) must not exceed context ({self.context})"
+            )
+        if self.positions in ("learned", "sinusoidal"):
+            raise ValueError(
+                f'a memory needs positions by distance, not positions = "{self.positions}"; use '
+                'positions = "segment"'
+            )
+        if self.window is not None or self.pattern != "full":
+            raise ValueError("a memory excludes window and pattern; choose one of them")
+        return self
+
+    @property
+    def segment_length(self) -> int:
+        """The tokens of a segment."""
+        return self.segment or self.memory
 
 
 class ForecasterSettings(Settings):

@@ -227,6 +227,13 @@ def _families(annotation: Any) -> dict[str, type[BaseModel]]:
     }
 
 
+# Keys of data that name a user's own; asking for the built-in data takes them out of a recipe.
+OWN_DATA = (
+    "train", "valid", "test", "file", "column", "text", "pairs",
+    "graph", "edges", "features", "labels",
+)  # fmt: skip
+
+
 def option_table(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe's table with `pair`, `columns`, `built_in` or `minutes` set.
 
@@ -246,7 +253,7 @@ def option_table(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingsError(f"A recipe of the task {recipe.task!r} takes no {option}.")
         place[key] = value
     if options.get("built_in"):
-        for name in ("train", "valid", "test", "file", "column"):
+        for name in OWN_DATA:
             data.pop(name, None)
         data["from_memory"] = False
     return table

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from regard.attention import positions
+from regard.attention import places, positions
 from regard.base.errors import SettingsError
 from regard.pictures.positions import (
     draw_position_curves,
@@ -61,11 +61,14 @@ class PositionVectors:
             "vectors": np.round(self.vectors.astype(float), 6).tolist(),
         }
 
-    def _repr_html_(self) -> str:
-        drawn = position_vectors_svg(
+    def svg(self) -> str:
+        """Return the picture as SVG text, for a page."""
+        return position_vectors_svg(
             self.vectors, places=self.places, what=self.what, title=self.title
         )
-        return notebook_picture(drawn, label=self.title)
+
+    def _repr_html_(self) -> str:
+        return notebook_picture(self.svg(), label=self.title)
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,14 @@ class PositionCurves:
         """Return plain values for JSON."""
         return {"title": self.title, "distances": list(self.distances), "curves": self.curves}
 
-    def _repr_html_(self) -> str:
-        drawn = position_curves_svg(
+    def svg(self) -> str:
+        """Return the picture as SVG text, for a page."""
+        return position_curves_svg(
             self.curves, distances=self.distances, label=self.label, title=self.title
         )
-        return notebook_picture(drawn, label=self.title)
+
+    def _repr_html_(self) -> str:
+        return notebook_picture(self.svg(), label=self.title)
 
 
 def positions_of(
@@ -133,17 +139,17 @@ def picture(kind: str, subject: Subject) -> PositionVectors | PositionCurves:
         raise SettingsError(
             f"There is no layer {subject.layer}: the layers are 0 to {len(parts) - 1}."
         )
-    part = parts[subject.layer if isinstance(parts[0], positions.PairPositions) else 0]
+    part = parts[subject.layer if isinstance(parts[0], places.PairPositions) else 0]
     for place, draw in PICTURES.items():
         if isinstance(part, place):
             return draw(part, kind, subject)
     raise SettingsError(f"There is nothing to see of positions of the kind {kind!r}.")
 
 
-def fresh(kind: str, subject: Subject) -> positions.Positions:
+def fresh(kind: str, subject: Subject) -> places.Positions:
     """Return positions of a kind that no training has changed."""
     return positions.POSITIONS[kind].build(
-        positions.PositionOptions(model_dim=subject.width, heads=subject.heads)
+        places.PositionOptions(model_dim=subject.width, heads=subject.heads)
     )
 
 
@@ -166,7 +172,7 @@ def _model_of(run: Path) -> tuple[Any, nn.Module]:
     return loaded.recipe.model, loaded.model
 
 
-def _added(part: positions.AddedPositions, kind: str, subject: Subject) -> PositionVectors:
+def _added(part: places.AddedPositions, kind: str, subject: Subject) -> PositionVectors:
     end = part.max_length
     length = subject.length if end is None else min(end, 2 * subject.length)
     values = part(length).detach().numpy()
@@ -174,13 +180,13 @@ def _added(part: positions.AddedPositions, kind: str, subject: Subject) -> Posit
     return PositionVectors(title, "position", range(length), values)
 
 
-def _pairs(part: positions.PairPositions, kind: str, subject: Subject) -> PositionVectors:
+def _pairs(part: places.PairPositions, kind: str, subject: Subject) -> PositionVectors:
     distances, vectors = part.by_distance()
     title = f"{kind} positions, keys of layer {subject.layer}"
     return PositionVectors(title, "distance", distances, vectors.detach().numpy())
 
 
-def _rotated(part: positions.RotatedPositions, kind: str, subject: Subject) -> PositionCurves:
+def _rotated(part: places.RotatedPositions, kind: str, subject: Subject) -> PositionCurves:
     """Return by how much two equal vectors still agree at every distance."""
     waves = part.agreement(subject.length, head_dim=subject.width // subject.heads)
     count = waves.shape[1]
@@ -191,7 +197,7 @@ def _rotated(part: positions.RotatedPositions, kind: str, subject: Subject) -> P
     return PositionCurves(title, "agreement of equal vectors", range(subject.length), curves)
 
 
-def _biased(part: positions.DistanceBias, kind: str, subject: Subject) -> PositionCurves:
+def _biased(part: places.DistanceBias, kind: str, subject: Subject) -> PositionCurves:
     distances = torch.arange(subject.length)
     bias = part(distances[None], dtype=torch.float32)[:, 0]  # [head, distance]
     curves = {f"head {head}": row.tolist() for head, row in enumerate(bias)}
@@ -199,17 +205,17 @@ def _biased(part: positions.DistanceBias, kind: str, subject: Subject) -> Positi
     return PositionCurves(title, "added to the score", range(subject.length), curves)
 
 
-def _parts(model: nn.Module, kind: str) -> list[positions.Positions]:
+def _parts(model: nn.Module, kind: str) -> list[places.Positions]:
     """Return the positions of a model, in the order of its layers."""
     return [part for part in model.modules() if type(part) is positions.POSITIONS[kind]]
 
 
 # What is drawn of the positions that act in each place.
 PICTURES: dict[
-    type[positions.Positions], Callable[[Any, str, Subject], PositionVectors | PositionCurves]
+    type[places.Positions], Callable[[Any, str, Subject], PositionVectors | PositionCurves]
 ] = {
-    positions.AddedPositions: _added,
-    positions.PairPositions: _pairs,
-    positions.RotatedPositions: _rotated,
-    positions.DistanceBias: _biased,
+    places.AddedPositions: _added,
+    places.PairPositions: _pairs,
+    places.RotatedPositions: _rotated,
+    places.DistanceBias: _biased,
 }

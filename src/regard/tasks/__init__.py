@@ -327,7 +327,7 @@ def require_buildable(recipe: Recipe) -> None:
     """Refuse names that only the layers know and sizes that no memory has, before data is read."""
     import torch
 
-    from regard.models.build import require_memory
+    from regard.models.sizes import require_memory
 
     with torch.device("meta"):  # no memory, no arithmetic
         require_memory(task_of(recipe.task).build(recipe))

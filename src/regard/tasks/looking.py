@@ -23,6 +23,7 @@ class LookRequest:
     word: str | None = None
     node: str | None = None
     embeddings: str | None = None
+    step: int | None = None
 
     @property
     def sentence(self) -> str:

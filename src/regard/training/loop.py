@@ -3,136 +3,35 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Generic, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NoReturn
 
 import torch
 from torch import nn
 
 from regard.base.errors import Interrupted, NonFiniteError
-from regard.batching.order import BatchPosition
 from regard.compute.device import (
     differences,
     keep_memory,
     numerics,
     random_states,
     set_random_states,
-    using_threads,
 )
+from regard.compute.group import join_launched
 from regard.training import averages, checkpoint
-from regard.training.losses import LossSum
-from regard.training.progress import (
-    Completion,
-    DataFacts,
-    Observer,
-    Progress,
-    StartObserver,
-    StopSignals,
+from regard.training.distributed import Updates, follow_launched, taking_updates
+from regard.training.objective import (
+    AnyBatch,
+    Limits,
+    Objective,
+    Optimisation,
+    Start,
+    Validation,
 )
-from regard.training.update import Counted, Sharing, UpdateResult, gradients, update
-
-
-@runtime_checkable
-class TrainingBatch(Counted, Protocol):
-    """A batch that also knows how much of it is padding."""
-
-    @property
-    def padding_share(self) -> float:
-        """Return the share of positions that hold no token."""
-        ...
-
-
-AnyBatch = TypeVar("AnyBatch", bound=TrainingBatch)
-
-
-def in_minutes(minutes: float) -> str:
-    """Return a time in words: "1 minute", "2.5 minutes"."""
-    return f"{minutes:g} minute{'s' * (minutes != 1)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """When to stop, validate and save."""
-
-    steps: int
-    minutes: float | None = None
-    patience: int | None = None
-    validate_every: int = 500
-    checkpoint_every: int = 500
-    checkpoint_minutes: float = 5.0
-    """Time after which a checkpoint is written besides the regular ones."""
-    max_skipped: int = 10
-    """Updates in a row without a finite loss and gradient after which training stops."""
-
-    def done(self, progress: Progress) -> float:
-        """Return the share that is done, by steps or by minutes, whichever ends first."""
-        by_time = 0.0 if self.minutes is None else progress.seconds / (60 * self.minutes)
-        return min(1.0, max(progress.step / self.steps, by_time))
-
-    def reached(self, progress: Progress) -> str | None:
-        """Return why training should end now, or None if it should go on."""
-        if progress.step >= self.steps:
-            return f"all {self.steps} updates done"
-        if self.minutes is not None and progress.seconds >= 60 * self.minutes:
-            return f"{in_minutes(self.minutes)} {'is' if self.minutes == 1 else 'are'} over"
-        if self.patience is not None and progress.without_progress >= self.patience:
-            return f"no progress in {self.patience} validations"
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """What a validation found: figures to show, and the one to select by (lower is better)."""
-
-    metrics: Mapping[str, float]
-    value: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Objective(Generic[AnyBatch]):
-    """What is learned: the loss of a batch, the batches from any position on, the validation."""
-
-    loss_sum: Callable[[AnyBatch], LossSum]
-    batches_from: Callable[[int, int], Iterator[tuple[BatchPosition, AnyBatch]]]
-    validate: Callable[[], Validation]
-    final_validate: Callable[[], Validation] | None = None
-    """The final validator: chooses between the best model and the average of checkpoints.
-
-    It runs twice in a training, so it may use a slower search than `validate`.
-    """
-    read: Callable[[], DataFacts] | None = None
-    """Returns what is known of the data, for the plan that is shown first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Optimisation(Generic[AnyBatch]):
-    """How it is learned: the optimiser, its learning rate, averages, and worker processes."""
-
-    optimizer: torch.optim.Optimizer
-    learning_rate: Callable[[int, float], float]
-    clip: float = 1.0
-    accumulate: int = 1
-    moving: averages.MovingAverage | None = None
-    """A moving average, which is validated and kept in the model's place."""
-    average: averages.CheckpointAverage | None = None
-    """An average of checkpoints, made at the end and kept if it validates at least as well."""
-    sharing: Sharing[AnyBatch] | None = None
-    """How several processes share the gradients of a batch."""
-    completion: Completion = field(default_factory=Completion)
-    """Kept up to date by the loop, for what is switched off before the end."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """A training that is about to start."""
-
-    model: nn.Module
-    objective: Objective[Any]
-    optimisation: Optimisation[Any]
-    limits: Limits
+from regard.training.progress import Observer, Progress, StartObserver, StopSignals
+from regard.training.update import UpdateResult
 
 
 def fit(
@@ -149,9 +48,13 @@ def fit(
     SIGINT and SIGTERM end the training after its running update, with a checkpoint.
     """
     keep_memory()
+    group = join_launched()
+    if not group.leads:
+        return follow_launched(model, objective, optimisation, group)
     store.follow(optimisation.moving)
     sharing = optimisation.sharing
-    store.evidence["numerics"] = numerics(model, processes=sharing.processes if sharing else 1)
+    processes = group.size if group.size > 1 or sharing is None else sharing.processes
+    store.evidence["numerics"] = numerics(model, processes=processes)
     with StopSignals(observer.noted) as stop:
         training = _Training(model, objective, optimisation, limits, store, observer, stop)
         return training.run()
@@ -174,6 +77,7 @@ class _Training(Generic[AnyBatch]):
     """A moving average of the loss."""
     high_losses: int = 0
     """The last updates in a row with a loss far above that."""
+    updates: Updates[AnyBatch] = field(init=False)
 
     def run(self) -> Progress:
         """Train from the newest checkpoint to a limit."""
@@ -186,39 +90,28 @@ class _Training(Generic[AnyBatch]):
             with self.stop.at_once():
                 self.observer.starting(Start(self.model, self.objective, optimisation, limits))
         progress = replace(progress, skipped_in_a_row=0)
-        batches = self.objective.batches_from(progress.epoch, progress.batch)
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
         began = time.monotonic() - progress.seconds
         self.saved = progress.seconds
-        all_threads = torch.get_num_threads()
         self.model.train()
-        with gradients(self.objective.loss_sum, parameters, optimisation.sharing) as add_gradient:
+        with taking_updates(
+            self.model, self.objective, optimisation, note=self.observer.noted
+        ) as self.updates:
+            self.updates.begin(progress.epoch, progress.batch)
             if progress.validation_due:
-                progress = self._validated_and_saved(progress, threads=all_threads)
+                progress = self._validated_and_saved(progress)
             while (reason := limits.reached(progress)) is None:
                 self.model.train()
                 optimisation.completion.share = limits.done(progress)
-                taken = list(islice(batches, optimisation.accumulate))
-                rate = _set_learning_rate(optimisation, progress)
-                result = update(
-                    [batch for _, batch in taken],
-                    add_gradient=add_gradient,
-                    parameters=parameters,
-                    optimizer=optimisation.optimizer,
-                    clip=optimisation.clip,
-                )
-                if optimisation.moving is not None and not result.skipped:
-                    optimisation.moving.update(progress.step + 1)
+                taken = self.updates.take(progress.step + 1)
+                result = taken.result
                 progress = progress.moved(
-                    to=taken[-1][0], seconds=time.monotonic() - began, skipped=result.skipped
+                    to=taken.place, seconds=time.monotonic() - began, skipped=result.skipped
                 )
-                padding = sum(batch.padding_share for _, batch in taken) / len(taken)
-                facts = {"learning_rate": rate, "padding": padding}
-                self.observer.updated(progress, result, facts)
-                self._check(progress, result, [batch for _, batch in taken])
-                progress = self._validated_and_saved(progress, threads=all_threads)
-        with self.stop.at_once():  # everything is saved; what follows can be done again
-            progress, reason = self._averaged(progress, reason)
+                self.observer.updated(progress, result, taken.facts)
+                self._check(progress, result, taken.batches)
+                progress = self._validated_and_saved(progress)
+            with self.stop.at_once():  # everything is saved; what follows can be done again
+                progress, reason = self._averaged(progress, reason)
         if progress.skipped:
             reason += f"; {progress.skipped} updates skipped, their gradients were not finite"
         self.observer.finished(progress, reason)
@@ -235,15 +128,14 @@ class _Training(Generic[AnyBatch]):
                 "training that was not interrupted"
             )
 
-    def _validated_and_saved(self, progress: Progress, *, threads: int) -> Progress:
+    def _validated_and_saved(self, progress: Progress) -> Progress:
         """Validate and write a checkpoint if it is time to, or if the training is to stop."""
         last = self.limits.reached(progress) is not None
         due = last or progress.step % self.limits.validate_every == 0 or progress.validation_due
         if due and self.stop.received is not None:
             self._interrupt(replace(progress, validation_due=True), extra=True)
         if due:
-            with using_threads(threads):
-                progress = self._validated(progress)
+            progress = self._validated(progress)
         last = self.limits.reached(progress) is not None  # patience may be exhausted now
         regular = last or progress.step % self.limits.checkpoint_every == 0
         if self.stop.received is not None:
@@ -291,7 +183,7 @@ class _Training(Generic[AnyBatch]):
         """
         try:
             with torch.no_grad(), self.stop.at_once():
-                return self.objective.validate()
+                return self.updates.validate(changed=self.optimisation.moving is not None)
         except Interrupted:
             return None
         except NonFiniteError as error:
@@ -345,7 +237,7 @@ class _Training(Generic[AnyBatch]):
         average = self.optimisation.average
         if average is None:
             return progress, reason
-        better = _averaged(self.model, progress, self.objective, self.store, average)
+        better = _averaged(self.model, progress, self.updates, self.store, average)
         if better is None:
             return progress, reason
         # Recorded in the checkpoint, so that a longer training has to beat this value.
@@ -357,40 +249,32 @@ EXPLODED = 5  # times the usual loss
 LASTING = 20  # updates in a row; single batches may be hard
 
 
-def _set_learning_rate(optimisation: Optimisation[Any], progress: Progress) -> float:
-    """Set the learning rate of the next update and return it."""
-    rate = optimisation.learning_rate(progress.step + 1, optimisation.completion.share)
-    for group in optimisation.optimizer.param_groups:
-        group["lr"] = rate * group.get("rate_share", 1.0)
-    return rate
-
-
 def _averaged(
     model: nn.Module,
     progress: Progress,
-    objective: Objective[Any],
+    updates: Updates[Any],
     store: checkpoint.CheckpointStore,
     average: averages.CheckpointAverage,
 ) -> Progress | None:
     """Validate the mean of checkpoints; keep it and return its progress if it is the best."""
-    final_validate = objective.final_validate
+    chooses = updates.objective.final_validate is not None
     folders = store.candidates() if average.of == "best" else store.folders()[-average.count :]
     if len(folders) < average.count:
         return None
     model.eval()
     best = math.inf if progress.best_value is None else progress.best_value
-    if final_validate is not None and store.best.is_dir():
+    if chooses and store.best.is_dir():
         with (
             averages.replaced(model, checkpoint.read_weights(model, store.best)),
             torch.no_grad(),
         ):
-            best = final_validate().value
+            best = updates.validate(changed=True, final=True).value
     with averages.replaced(
         model, averages.mean_of(checkpoint.read_weights(model, folder) for folder in folders)
     ):
         with torch.no_grad():
-            found = objective.validate()
-            value = found.value if final_validate is None else final_validate().value
+            found = updates.validate(changed=True)
+            value = updates.validate(changed=True, final=True).value if chooses else found.value
         if not value <= best:
             return None
         progress = replace(progress, best_value=found.value, best_step=progress.step)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from regard.attention.positions import DistanceBias
+from regard.attention.masks import Segments
+from regard.attention.places import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Output
 from regard.base.shapes import Float, Int, Tensor
@@ -18,7 +19,11 @@ from regard.transformer.past import LayerPast, StackPast
 
 
 class CausalTransformer(nn.Module):
-    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019)."""
+    """Predicts each token from those before it (Liu et al. 2018; Radford et al. 2019).
+
+    With `segments` it reads one after the other and remembers what came before (Dai et al. 2019):
+    memory does not grow with the text, and no gradient flows from a segment into an earlier one.
+    """
 
     def __init__(
         self,
@@ -28,8 +33,10 @@ class CausalTransformer(nn.Module):
         norm: nn.Module | None,
         window: int | None = None,
         distance_bias: DistanceBias | None = None,
+        segments: Segments | None = None,
     ):
         super().__init__()
+        self.segments = segments
         self.embedded = embedded
         self.layers = nn.ModuleList(layers)
         self.norm = norm
@@ -53,8 +60,13 @@ class CausalTransformer(nn.Module):
         The attention, if it is asked for, is the mean over the heads of the last layer.
         """
         wanted = {len(self.layers) - 1} if with_weights else set()
-        features, after, weights = self._read(tokens, state, wanted=wanted, probe=probe)
-        return Output(features, weights[-1].mean(dim=1) if weights else None), after
+        whole = with_weights or (probe is not None and not self.training)
+        found = []
+        for piece in [tokens] if whole else self._pieces(tokens, read=state.read):
+            features, state, weights = self._read(piece, state, wanted=wanted, probe=probe)
+            found.append(features)
+        features = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+        return Output(features, weights[-1].mean(dim=1) if weights else None), state
 
     def look(
         self, tokens: Int[Tensor, "batch target"]
@@ -68,6 +80,15 @@ class CausalTransformer(nn.Module):
         """Return the state of these rows of the batch, in this order."""
         return state.of(rows)
 
+    def _pieces(self, tokens: Tensor, *, read: int) -> list[Tensor]:
+        """Return the tokens, cut where a segment ends."""
+        if self.segments is None:
+            return [tokens]
+        length = self.segments.length
+        first = min(length - read % length, tokens.shape[1])
+        later = range(first, tokens.shape[1], length)
+        return [tokens[:, :first], *(tokens[:, begin : begin + length] for begin in later)]
+
     def _read(
         self,
         tokens: Tensor,
@@ -79,14 +100,20 @@ class CausalTransformer(nn.Module):
         probe = None if probe is None else probe.at(part="decoder")
         features = self.embedded(tokens, start=state.read, probe=probe)
         past = state.opened(
-            window=self.window,
+            window=self.window if self.segments is None else self.segments.kept(state.read),
             along_paths=tokens.shape[1] == 1
+            and self.segments is None
             and probe is None
             and not wanted
             and not torch.is_grad_enabled()
             and all(layer.attention.shares_past for layer in self._layers()),
         )
-        visibility = past.visibility(features, window=self.window, distance_bias=self.distance_bias)
+        visibility = past.visibility(
+            features,
+            window=self.window,
+            distance_bias=self.distance_bias,
+            segments=self.segments,
+        )
         after: list[LayerPast] = []
         found: list[Tensor] = []
         for number, layer in enumerate(self._layers()):

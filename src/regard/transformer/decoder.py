@@ -14,7 +14,7 @@ from regard.attention.experts import MixtureOfExperts
 from regard.attention.masks import Visibility, memory_penalties
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.past import KeysValues, owners_of
-from regard.attention.positions import DistanceBias
+from regard.attention.places import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Attended, Encoded, Output
 from regard.base.shapes import Float, Int, Tensor

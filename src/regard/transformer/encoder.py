@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention.masks import Visibility
-from regard.attention.positions import DistanceBias
+from regard.attention.places import DistanceBias
 from regard.attention.probe import Probe
 from regard.base.results import Encoded, Output
 from regard.base.shapes import Bool, Float, Int, Tensor

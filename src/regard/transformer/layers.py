@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.experts import MixtureOfExperts
 from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention, Past
-from regard.attention.positions import AddedPositions
+from regard.attention.places import AddedPositions
 from regard.attention.probe import Probe
 from regard.base.errors import SettingsError
 from regard.base.shapes import Bool, Float, Int, Tensor

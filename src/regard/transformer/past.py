@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 
 from regard.attention.efficient import LinearState
-from regard.attention.masks import Visibility
+from regard.attention.masks import Segments, Visibility
 from regard.attention.past import KeysValues, TreePaths, in_rows, owners_of, without_dead_nodes
-from regard.attention.positions import DistanceBias
+from regard.attention.places import DistanceBias
 from regard.base.shapes import Float, Int, Tensor
 
 # Keys and values, or what linear attention or a recurrent unit keeps.
@@ -55,11 +55,18 @@ class StackPast(NamedTuple):
         *,
         window: int | None,
         distance_bias: DistanceBias | None,
+        segments: Segments | None = None,
     ) -> Visibility:
         """Return what the next positions see."""
         if self.paths is not None:
             return Visibility.along(features, self.paths, distance_bias=distance_bias)
-        return Visibility.back(features, read=self.read, window=window, distance_bias=distance_bias)
+        return Visibility.back(
+            features,
+            read=self.read,
+            window=window,
+            distance_bias=distance_bias,
+            segments=segments,
+        )
 
     def after(self, layers: tuple[LayerPast, ...], *, count: int) -> StackPast:
         """Return the past when `count` more tokens have been read."""

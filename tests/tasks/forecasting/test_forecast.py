@@ -16,6 +16,7 @@ from regard.tasks import find_recipe
 from regard.tasks.forecasting.data import WindowBatch, read_windows, recipe_for
 from regard.tasks.forecasting.model import TrainedForecaster, load
 from regard.tasks.forecasting.report import _picture, draw_trained
+from regard.tasks.forecasting.seeds import top_share
 from regard.tasks.forecasting.settings import ForecastRecipe, SeriesSettings
 from regard.tasks.forecasting.training import train_forecaster
 
@@ -265,3 +266,30 @@ def test_a_long_series_is_measured_and_drawn_by_parts(
     assert cut.series[cut.places].tolist() == drawn.series[drawn.places[-4:]].tolist()
     assert cut.times is not None
     assert len(cut.times) == len(cut.series) == len(drawn.series) - drawn.places[-4] + window
+
+
+def test_seeds_are_compared_with_and_without_attention(tmp_path: Path) -> None:
+    small = {"training.steps": 3, "training.seeds": 3, "data.terms": 60, "data.window": 4}
+    trained = regard.train("fibonacci-attention", out=tmp_path / "run", set=small, progress=False)
+    study = trained.study
+    assert [test.seed for test in study.tests] == [test.seed for test in study.without] == [1, 2, 3]
+    assert study.tests[0].mse == trained.score.mse
+    assert len({test.mse for test in (*study.tests, *study.without)}) == 6
+    alone = {**small, "training.seeds": 1, "training.seed": 3, "data.seed": 3}
+    third = regard.train("fibonacci-attention", out=tmp_path / "c", set=alone, progress=False)
+    assert third.score.mse == study.tests[2].mse and third.study is None
+    record = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert record["mse"] == trained.score.mse
+    low, median, high = record["seeds"]["without_attention"]["quartiles"]
+    assert low <= median <= high and median == sorted(test.mse for test in study.without)[1]
+    text = "\n".join(trained.lines())
+    assert "3 seeds, for weights and split" in text and "without attention" in text
+    assert "A single run says little: 1 of its 17 test windows hold" in text
+    assert "3 seeds, for weights and split" in trained.report.read_text(encoding="utf-8")
+
+
+def test_the_worst_windows_hold_their_share_of_the_error() -> None:
+    errors = np.ones(200)
+    errors[[3, 70]] = 99.0
+    assert top_share(errors) == pytest.approx(198 / 396)
+    assert top_share(np.zeros(5)) == 0.0

@@ -82,7 +82,7 @@ def test_a_part_of_the_answers_is_validated_and_all_of_them_at_the_end(
     trained = train(
         recipe_of(pairs, "training.steps=2", "training.validate_tokens=12"), tmp_path / "run"
     )
-    part, whole = seen
+    part, whole = dict.fromkeys(seen)  # each may be read more than once
     assert 1 <= part < whole == 8  # answers
     kept = read_state(trained.run.folder / "best")["metrics"]
     assert trained.metrics["loss"] != kept["loss"]

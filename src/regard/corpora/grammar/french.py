@@ -34,10 +34,10 @@ def realise(sentence: tree.SentenceTree) -> list[tree.LinkedWord]:
         tokens += _clause(clause)
     for subordinate in sentence.subordinates:
         tokens += _subordinate(subordinate)
-    return _join(tokens)
+    return join(tokens)
 
 
-def _join(tokens: list[tree.LinkedWord]) -> list[tree.LinkedWord]:
+def join(tokens: list[tree.LinkedWord]) -> list[tree.LinkedWord]:
     """Elide and contract neighbours; a joined word has the causes of both.
 
     From the right, because "de le animal" is "de l'animal" and not "du animal".

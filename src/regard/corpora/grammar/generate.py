@@ -1,13 +1,13 @@
 """Sentence pairs of the grammar: sampling, alignment, splits and files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from regard.base.errors import RegardError, RunError, SettingsError
 from regard.corpora.alignments import LinkTuple, format_alignment
-from regard.corpora.grammar import english, french, german
+from regard.corpora.grammar import agreements, english, french, german
 from regard.corpora.grammar.choices import RandomStream
 from regard.corpora.grammar.lexicon import lexicon
 from regard.corpora.grammar.sampling import Sampler
@@ -58,7 +58,7 @@ def antecedents(source: Sequence[LinkedWord]) -> LinkTuple:
 
 
 SplitName: TypeAlias = Literal["train", "valid", "test"]
-WordList: TypeAlias = Literal["full", "small"]
+WordList: TypeAlias = Literal["full", "small", "agreements"]
 StyleName: TypeAlias = Literal["plain", "written", "mixed"]
 
 SHORTEST = 3
@@ -126,18 +126,16 @@ def generate(
     """Return `size` different sentence pairs whose sources have `min_words` to `max_words` words.
 
     The wanted lengths are uniform over the range. A larger size starts with the same sentences, and
-    every style has the same sentences. `contested` is the share, of those with 8 words and more, in
-    which "it" could stand for several nouns and only an adjective tells which.
+    every style has the same sentences. `contested` is the share, of those with 10 words and more,
+    in which "it" could stand for several nouns and only an adjective tells which.
     """
-    language = target_language(pair)
     if not SHORTEST <= min_words <= max_words:
         raise SettingsError(
             f"Sentences of {min_words} to {max_words} words cannot be drawn: min_words must be "
             f"at least {SHORTEST}, and max_words at least min_words."
         )
     stream = RandomStream(seed)
-    small = words == "small"
-    sampler = Sampler(lexicon(small=small), stream, language, small=small, contested=contested)
+    drawn = _drawn(pair, words, stream, (min_words, max_words), contested=contested)
     pairs: list[SentencePair] = []
     seen: set[str] = set()
     draws = 0
@@ -149,14 +147,12 @@ def generate(
                 f"to {max_words} words, and {size} were asked for. "
                 "Ask for fewer, or allow longer sentences or the full vocabulary."
             )
-        sentence = sampler.sentence(stream.between(min_words, max_words))
-        tokens = english.realise(sentence)
+        tokens, translated = next(drawn)
         source = " ".join([token.text for token in tokens])
         if source in seen or split_of(source) != split:
             continue
         draws = 0
         seen.add(source)
-        translated = language.realise(sentence)
         found = SentencePair(
             source=source,
             target=" ".join([token.text for token in translated]),
@@ -165,6 +161,51 @@ def generate(
         )
         pairs.append(written(found) if is_written(source, style=style, seed=seed) else found)
     return pairs
+
+
+Translated: TypeAlias = tuple[Sequence[LinkedWord], Sequence[LinkedWord]]
+
+
+def _drawn(
+    pair: str, words: WordList, stream: RandomStream, lengths: tuple[int, int], *, contested: float
+) -> Iterator[Translated]:
+    """Return endless sentences with their translations, of lengths uniform over a range."""
+    language = target_language(pair)
+    if words == "agreements":
+        return _agreements(pair, stream, lengths)
+    small = words == "small"
+    sampler = Sampler(lexicon(small=small), stream, language, small=small, contested=contested)
+    return _sentences(sampler, language, stream, lengths)
+
+
+def _sentences(
+    sampler: Sampler, language: Language, stream: RandomStream, lengths: tuple[int, int]
+) -> Iterator[Translated]:
+    while True:
+        sentence = sampler.sentence(stream.between(*lengths))
+        yield english.realise(sentence), language.realise(sentence)
+
+
+def _agreements(pair: str, stream: RandomStream, lengths: tuple[int, int]) -> Iterator[Translated]:
+    """Return events, whose lengths have bounds of their own."""
+    if pair != "en-fr":
+        raise SettingsError(f'The words "agreements" have French alone, not {pair}; set en-fr.')
+    fewest, most = agreements.LENGTHS
+    low, high = max(lengths[0], fewest), min(lengths[1], most)
+    if low > high:
+        raise SettingsError(
+            f'Sentences of the words "agreements" have {fewest} to {most} words; '
+            f"{lengths[0]} to {lengths[1]} were asked for."
+        )
+    return _events(agreements.AgreementSampler(stream), stream, (low, high))
+
+
+def _events(
+    sampler: agreements.AgreementSampler, stream: RandomStream, lengths: tuple[int, int]
+) -> Iterator[Translated]:
+    while True:
+        event = sampler.event(stream.between(*lengths))
+        yield agreements.english_words(event), agreements.french_words(event)
 
 
 def write_corpus(

@@ -143,6 +143,15 @@ def clause_verbs() -> tuple[Verb, ...]:
     return _read("clause_verbs.tsv", Verb, small=False)
 
 
+@cache
+def agreement_words() -> tuple[tuple[Noun, ...], tuple[Adjective, ...]]:
+    """Return nouns and adjectives of agreements and houses, which have English and French only."""
+    return (
+        _read("agreement_nouns.tsv", Noun, small=False),
+        _read("agreement_adjectives.tsv", Adjective, small=False),
+    )
+
+
 def _read(name: str, kind: type[Word], *, small: bool) -> tuple[Word, ...]:
     """Return the words of a file in their order, on which the sentences of every seed depend."""
     text = resources.files("regard.corpora.grammar").joinpath("words", name).read_text("utf-8")

@@ -106,6 +106,8 @@ def _inside(nominal: tree.Nominal) -> Iterator[tree.NounPhrase]:
 HOST_BOUNDS = (4, 14)
 """Words of a clause with a noun for a pronoun; in longer ones no noun stands out."""
 PRONOUN_TRIES = 8
+CONTESTED_WORDS = 10
+"""Words of the shortest sentences in which "it" has rivals: two nouns with their articles."""
 CONTESTED_TRIES = 400
 CLAUSE_BOUNDS = (3, LONGEST_CLAUSE)
 Joint: TypeAlias = Literal["and", "but"]
@@ -123,7 +125,7 @@ class Sampler:
         small: bool,
         contested: float = 0.0,
     ):
-        """`contested` is the share of sentences of 8 words and more in which "it" has rivals."""
+        """`contested` is the share of sentences of 10 words and more in which "it" has rivals."""
         self._contested = round(100 * contested)
         self._stream = stream
         self._style = SMALL if small else FULL
@@ -140,7 +142,7 @@ class Sampler:
         """Return a sentence of exactly `words` English words, 3 or more."""
         stream = self._stream
         tense: tree.Tense = "past" if stream.chance(50) else "present"
-        if self._contested and words >= 8 and stream.chance(self._contested):
+        if self._contested and words >= CONTESTED_WORDS and stream.chance(self._contested):
             # Drawn before the sentence, so that its place in the clause gives no noun away.
             role: HostRole = "subject" if stream.chance(50) else "object"
             found = self._with_pronoun(words, tense, contested=role)

@@ -47,6 +47,8 @@ COMMON: dict[str, Any] = {
     "score": "scaled-dot",
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
     "head_dim": None,
     "key_value_heads": None,
     "head_norm": False,

@@ -43,6 +43,8 @@ FIXED: dict[str, Any] = {
     "embedding_norm": True,
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
     "head_dim": None,
     "key_value_heads": None,
     "head_norm": False,

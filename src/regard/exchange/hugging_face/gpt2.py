@@ -68,6 +68,9 @@ FIXED: dict[str, Any] = {
     "activation": None,  # one of several
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
+    "memory": 0,
     "learned_offset": 0,
     "embedding_norm": False,
     "head_dim": None,

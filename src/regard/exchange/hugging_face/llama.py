@@ -43,6 +43,9 @@ FIXED: dict[str, Any] = {
     "norm": "rms",
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
+    "memory": 0,
     "embedding_norm": False,
 }
 

@@ -43,6 +43,8 @@ FIXED: dict[str, Any] = {
     "score": "scaled-dot",
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
     "output_bias": True,
 }
 

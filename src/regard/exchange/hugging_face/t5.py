@@ -43,6 +43,8 @@ FIXED: dict[str, Any] = {
     "score": "dot",
     "window": None,
     "experts": 0,
+    "pattern": "full",
+    "span": None,
     "key_value_heads": None,
     "head_norm": False,
     "embedding_norm": False,

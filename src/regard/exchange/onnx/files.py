@@ -25,6 +25,8 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "positions": ("sinusoidal", "learned", "rotary", "alibi", "bucketed", "none"),
     "score": ("scaled-dot", "dot"),
     "experts": (0,),
+    "pattern": ("full",),
+    "span": (None,),
 }
 
 PAGE = """# A translation model for onnxruntime

@@ -17,7 +17,7 @@ const MARKS = { "</s>": "end", "<s>": "start" };
 export const arithmetic = {
   name: "arithmetic",
   title: "The arithmetic of a cell",
-  suits: ({ model }) => model.attends && model.traced !== false,
+  suits: ({ model }) => model.attends && model.traced !== false && model.heads > 0,
   create: () => createArithmetic(),
 };
 
@@ -121,8 +121,9 @@ function createArithmetic() {
 /** The layers and heads of each part of a model, by its answer. */
 export function sizesOf({ model, answer }) {
   if (model.task !== "translate") {
+    const heads = answer.heads ? Math.max(1, ...answer.heads) : model.heads;
     return {
-      sizes: { [model.part]: [model.layers, model.heads] },
+      sizes: { [model.part]: [model.layers, heads] },
       names: { [model.part]: "within the text" },
       partOf: { encoder: model.part },
     };

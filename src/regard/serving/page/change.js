@@ -29,7 +29,7 @@ function materialOf(subject) {
   const { model, answer, look } = subject;
   if (model.task === "classify-nodes") {
     const words = answer.neighbours.map(({ name }) => ({ label: name, ref: name }));
-    return { words, steps: [], map: null, ...sizesOf(subject) };
+    return { words, steps: [], map: null, headsOf: answer.heads, ...sizesOf(subject) };
   }
   const translates = model.task === "translate";
   const map = shownMap(answer, { ...look, view: translates ? "cross" : "encoder", layer: translates ? look.layer : "", head: "mean" });
@@ -188,7 +188,7 @@ function createChange() {
     heads.replaceChildren(...parts.flatMap(([part, [layers, count]]) =>
       Array.from({ length: layers }, (_, layer) => element("div", { class: "toggles", role: "group", "aria-label": `${part} layer ${layer}` },
         element("span", { class: "caption" }, `${material.names[part] ?? PARTS[part] ?? part}, layer ${layer}`),
-        ...Array.from({ length: count }, (__, head) => {
+        ...Array.from({ length: material.headsOf?.[layer] ?? count }, (__, head) => {
           const text = `${part}.${layer}.${head}`;
           return button(`${head}`, () => toggle("off", text, `head ${text} off`), {
             class: "toggle", "aria-pressed": "false", "data-text": text, "aria-label": `${part} layer ${layer} head ${head} off`,

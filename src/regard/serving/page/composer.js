@@ -4,6 +4,11 @@ import { button, element } from "./element.js";
 import { companionsOf, languageTag, modelNamed, titlesOf } from "./models.js";
 import { openTexts } from "./transfer.js";
 
+// What is typed, and what the button does, by task.
+const WORDS = {
+  translate: ["Text", "Translate"], "language-model": ["Text", "Read"], "classify-text": ["Text", "Classify"],
+  forecast: ["Window", "Forecast"], "classify-nodes": ["Node", "Look"],
+};
 const PAUSE = 400; // milliseconds without a keystroke before a text is sent
 
 /**
@@ -57,8 +62,11 @@ export function createComposer({ onChange, onProblem }) {
         sentence.value = state.q;
         fit(sentence);
       }
-      const lang = languageTag(model.source);
+      const lang = model.source ? languageTag(model.source) : null;
       if (lang) sentence.lang = lang;
+      const [label, action] = WORDS[model.task] ?? WORDS.translate;
+      form.querySelector("label[for=sentence]").textContent = label;
+      form.querySelector(".primary").textContent = action;
       showExamples(model, lang, state.q);
     },
   };

@@ -10,8 +10,10 @@ import { openOf } from "./panels.js";
 import { Pane } from "./pane.js";
 import { shareWith } from "./share.js";
 import { fitsAddress, forcesOf, readState, writeForces, writeState } from "./state.js";
+import { TaskPane } from "./taskpane.js";
 import { createToolbar, showsPieces } from "./toolbar.js";
 
+const TRANSLATE = "translate";
 const FORCES = ["force", "forceWith"];
 
 const composer = createComposer({
@@ -82,8 +84,9 @@ function show() {
   const companion = companionsOf(models, model).find((other) => other.name === state.with);
   const shown = companion ? [model, companion] : [model];
   composer.show({ ...state, with: companion?.name ?? "" }, models);
-  while (panes.length > shown.length) panes.pop().close();
-  while (panes.length < shown.length) addPane(panes.length);
+  const isOther = (pane, place) => place >= shown.length || (pane.task ?? TRANSLATE) !== shown[place].task;
+  while (panes.some(isOther)) panes.splice(panes.findIndex(isOther), 1)[0].close();
+  while (panes.length < shown.length) addPane(panes.length, shown[panes.length].task);
   holder.classList.toggle("two", shown.length === 2);
   shown.forEach((each, place) =>
     panes[place].translate(each, {
@@ -92,15 +95,16 @@ function show() {
   showViews();
 }
 
-function addPane(place) {
-  const pane = new Pane({
+function addPane(place, task) {
+  const options = {
     onForce: (ids) => force(place, ids),
     onChoose: change,
     onPoint: (word) => echo(place, word),
     onAnswer: () => { showViews(); announce(); },
     onSentence: choose,
     onOpen: rememberOpen,
-  });
+  };
+  const pane = task === TRANSLATE ? new Pane(options) : new TaskPane(options, task);
   panes.push(pane);
   holder.append(pane.element);
 }
@@ -114,8 +118,8 @@ function echo(place, word) {
 
 /** Make the toolbar and all panes show the same layer and head. */
 function showViews() {
-  const answers = panes.map((pane) => pane.answer).filter(Boolean);
-  toolbar.show(state, answers);
+  const answers = panes.map((pane) => pane.answer).filter((answer) => answer?.source);
+  toolbar.show(panes[0].task ? { ...state, view: "encoder" } : state, answers);
   chooser.show(panes[0].place, panes[0].text.sentences.length);
   const byPiece = showsPieces(state, answers);
   const { view, layer, head } = state;

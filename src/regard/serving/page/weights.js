@@ -11,6 +11,10 @@ import { element, percent } from "./element.js";
 export function createWeightEditor({ onForce, onMove }) {
   const table = element("table");
   const picture = element("div", { class: "heatmap editable" }, table);
+  new ResizeObserver(() => {
+    if (picture.scrollWidth > picture.clientWidth) picture.tabIndex = 0;
+    else picture.removeAttribute("tabindex");
+  }).observe(table);
   const step = element("select", { "aria-label": "step" });
   const sliders = element("div", { class: "sliders", role: "group", "aria-label": "attention of the step" });
   let map = null;
@@ -83,7 +87,7 @@ export function createWeightEditor({ onForce, onMove }) {
   }
 
   return {
-    element: element("div", { class: "editor" }, picture,
+    element: element("div", { class: "editor" }, element("div", { class: "attention" }, picture),
       element("div", {}, element("div", { class: "field" }, element("label", {}, "Step ", step)), sliders)),
     weights,
     /** @param {import("./maps.js").Shown} given */

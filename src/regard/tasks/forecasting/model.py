@@ -13,11 +13,12 @@ from jaxtyping import Float, Int
 from regard.base.errors import RegardError, RunError
 from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.series import future_times
-from regard.models.build import build_for
 from regard.models.forecaster import Forecast, Forecaster, build_forecaster
+from regard.models.sizes import build_for
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.data import Windows
+from regard.tasks.forecasting.seeds import SeedStudy
 from regard.tasks.forecasting.settings import ForecastRecipe
 from regard.training.checkpoint import load_weights
 
@@ -166,6 +167,7 @@ class TrainedForecaster(TrainedRun):
     model: LoadedForecaster
     windows: Windows
     score: ForecastScore
+    study: SeedStudy | None = None
 
     def tested(self) -> Forecast:
         """Return forecasts and attention of the last test windows, in the order of the series."""
@@ -184,7 +186,8 @@ class TrainedForecaster(TrainedRun):
     def to_dict(self) -> dict[str, Any]:
         """Return where everything is, and the errors, as plain values."""
         pictures = [str(path) for path in self.pictures]
-        return {**super().to_dict(), "pictures": pictures, **self.score.to_dict()}
+        seeds = self.study.to_dict() if self.study else {}
+        return {**super().to_dict(), "pictures": pictures, **self.score.to_dict(), **seeds}
 
     def next_commands(self) -> list[str]:
         """Return what can be done with the run now."""
@@ -202,6 +205,7 @@ class TrainedForecaster(TrainedRun):
             f"{'naive (last value)':<22}{score.naive_mse:>22.4g}{score.naive_rmse:>16.4g}",
             *self._seasonal_lines(),
             f"The model's squared error is {1 / better:.3g} times the naive one.",
+            *(("", *self.study.lines()) if self.study else ()),
             *super().lines(),
         ]
 

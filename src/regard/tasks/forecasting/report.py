@@ -10,6 +10,7 @@ from regard.pictures.series import ForecastPicture, FutureBand, draw_forecast, f
 from regard.runs.report import learning_section, making_section, minutes
 from regard.scoring.measures import ForecastScore
 from regard.tasks.forecasting.model import TrainedForecaster
+from regard.tasks.forecasting.seeds import SeedStudy
 from regard.training.progress import read_metrics
 
 LONGEST_SHOWN = 20_000  # values that a picture shows from the beginning of the series
@@ -84,6 +85,19 @@ def _next_section(trained: TrainedForecaster) -> Iterator[Section]:
     )
 
 
+def _seeds_section(study: SeedStudy) -> Iterator[Section]:
+    """Yield the errors of all seeds, with and without attention."""
+    yield Heading(f"{len(study.tests)} seeds, for weights and split")
+    yield Table(
+        study.meaning,
+        ["test MSE", "median", "lower quartile", "upper quartile"],
+        [
+            [label, *(f"{value:.3g}" for value in (median, low, high))]
+            for label, (low, median, high) in study.rows()
+        ],
+    )
+
+
 def _sections(trained: TrainedForecaster) -> Iterator[Section]:
     name, score = trained.run.folder.name, trained.score
     history = read_metrics(trained.run.metrics)
@@ -99,6 +113,8 @@ def _sections(trained: TrainedForecaster) -> Iterator[Section]:
     )
     size = parameter_count(trained.model.model)
     yield Paragraph(f"{size:,} parameters; {minutes(history):.2f} minutes of training.")
+    if trained.study is not None:
+        yield from _seeds_section(trained.study)
     attends = trained.model.attends
     yield Heading("The series and its forecast")
     yield Picture(

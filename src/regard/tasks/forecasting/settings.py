@@ -63,6 +63,12 @@ class ForecastTrainingSettings(Settings):
     """How the forecaster is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
+    seeds: int = Field(
+        1,
+        ge=1,
+        description="trainings to compare, each with the next seed for weights and split, and the "
+        "same without attention; the run keeps the first",
+    )
     steps: int = Field(3_000, ge=1, description="largest number of updates")
     minutes: float | None = Field(None, gt=0, description="stop after this many minutes")
     batch_size: int = Field(32, ge=1, description="windows per batch")

@@ -16,6 +16,7 @@ from regard.batching.texts import (
     iterate_stream,
 )
 from regard.corpora import running_text, sources
+from regard.corpora.built_in import story
 from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.language_modelling import settings as schema
@@ -23,6 +24,7 @@ from regard.text import tokenizers
 from regard.training.progress import DataFacts, Fact
 
 TOKENIZER = "text"
+BUILT_IN = "sentences of the grammar"
 LIKE_A_FILE = re.compile(r"\S*\.(txt|text|md|jsonl|ndjson|csv|tsv|parquet|arrow)(\.gz)?")
 
 
@@ -122,7 +124,8 @@ def given_text(
     A path is a file. A string is a file if it looks like the name of one, and a text otherwise.
     """
     if data is None:
-        return recipe.model_copy(update={"data": located(recipe.data)}), None
+        texts = Texts((story(),), ()) if recipe.data.built_in else None
+        return recipe.model_copy(update={"data": located(recipe.data)}), texts
     table = dict(data) if isinstance(data, Mapping) else {"train": data}
     for part in table:
         require_known(part, ("train", "text", "valid"), what="part of the data")
@@ -138,7 +141,7 @@ def given_text(
         raise SettingsError("The data has files and texts from memory: give one kind only.")
     if files:
         named = {part: tuple(map(str, given)) for part, given in parts.items()}
-        none = {"text": (), "pairs": (), "valid": (), "from_memory": False}
+        none = {"text": (), "pairs": (), "valid": (), "from_memory": False, "built_in": False}
         table = {**recipe.data.model_dump(), **none, **named}
         settings = located(validate(table, schema.TextSettings, origin="data"))
         return recipe.model_copy(update={"data": settings}), None
@@ -147,7 +150,7 @@ def given_text(
             if not isinstance(one, str) or not one.strip():
                 raise SettingsError(f"Item {number} of the {part} data is not a text: {one!r:.80}")
     settings = recipe.data.model_copy(
-        update={"from_memory": True, "text": (), "pairs": (), "valid": ()}
+        update={"from_memory": True, "built_in": False, "text": (), "pairs": (), "valid": ()}
     )
     texts = Texts(parts.get("text", ()), parts.get("valid", ()))
     return recipe.model_copy(update={"data": settings}), texts
@@ -162,10 +165,10 @@ def _is_file(given: Any) -> bool:
 
 def located(settings: schema.TextSettings) -> schema.TextSettings:
     """Return the settings with the files of a folder in its place; refuse settings without data."""
-    if settings.from_memory or settings.pairs:
+    if settings.from_memory or settings.built_in or settings.pairs:
         return settings
     if not settings.text:
-        raise sources.no_data("texts")
+        raise sources.no_data("texts", built_in=BUILT_IN)
     found = sources.locate({"train": settings.text, "valid": settings.valid}, records="texts")
     return settings.model_copy(update={"text": found["train"], "valid": found.get("valid", ())})
 

@@ -12,9 +12,9 @@ from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
 from regard.compute.device import beside, placed
 from regard.decoding.sampling import Choice, Drawn, continuation
-from regard.models.build import build_for
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.models.pretrained import add_adapters, merge_adapters
+from regard.models.sizes import build_for
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.settings.recipe import validate
 from regard.tasks.language_modelling import data

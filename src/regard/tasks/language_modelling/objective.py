@@ -1,17 +1,18 @@
 """What a language model learns: the next token of a text, or tokens that are hidden in it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
-from regard.attention.experts import GateCosts
+from regard.attention.costs import LayerCosts
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import BEGIN
 from regard.batching.texts import AnswerBatch, StreamBatch
 from regard.compute.device import beside
+from regard.compute.group import shared_out
 from regard.models.language_model import LanguageModel
 from regard.settings.language_models import BidirectionalSettings
 from regard.tasks.language_modelling import data as task_data
@@ -19,8 +20,8 @@ from regard.tasks.language_modelling.answers import AnswerData
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.tokenizers import RunningText
-from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss
+from regard.training.objective import Validation
 
 # Of the tokens that were chosen: those hidden, and those hidden or left (Devlin et al. 2019, 3.1).
 HIDDEN, HIDDEN_OR_LEFT = 0.8, 0.9
@@ -49,7 +50,7 @@ def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[.
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
     """Return the summed loss of the tokens that a batch asks for."""
-    batch, costs = beside(model, batch), GateCosts(model)
+    batch, costs = beside(model, batch), LayerCosts(model)
     loss = chunked_token_loss(
         model(batch.tokens, **costs.probing).features,
         expected=batch.expected,
@@ -57,7 +58,7 @@ def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch)
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
-    return loss._replace(objective=costs.added_to(loss.objective))
+    return loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
 
 
 def hidden_token_loss(
@@ -79,7 +80,7 @@ def hidden_token_loss(
     read = torch.where(chosen & (fate < HIDDEN), mark, tokens)
     read = torch.where(chosen & (fate >= HIDDEN_OR_LEFT), others, read)
     read, tokens, chosen = beside(model, (read, tokens, chosen))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     loss = chunked_token_loss(
         model(read, **costs.probing).features,
         expected=tokens,
@@ -88,7 +89,9 @@ def hidden_token_loss(
         bias=model.projection.bias,
     )
     grown = batch.target_tokens / chosen.sum()
-    return LossSum(costs.added_to(loss.objective * grown), loss.nats * grown)
+    return LossSum(
+        costs.added_to(loss.objective * grown, tokens=batch.target_tokens), loss.nats * grown
+    )
 
 
 def validated(
@@ -104,11 +107,20 @@ def validated(
     They are those of all that was held out, or of `most` of its tokens. Guesses of hidden tokens
     are no code of the text, so they have no bits.
     """
-    nats, tokens = 0.0, 0
-    for batch in data.validation(recipe, most=most):
-        nats += float(loss_of(model, batch).nats)
-        tokens += batch.target_tokens
-    loss = nats / tokens
+
+    def batches() -> Iterator[StreamBatch | AnswerBatch]:
+        yield from data.validation(recipe, most=most)
+
+    def sums(numbers: Sequence[int]) -> list[tuple[float, int]]:
+        wanted = set(numbers)
+        return [
+            (float(loss_of(model, batch).nats), batch.target_tokens)
+            for number, batch in enumerate(batches())
+            if number in wanted
+        ]
+
+    losses = shared_out(range(sum(1 for _ in batches())), sums)
+    loss = sum(nats for nats, _ in losses) / sum(tokens for _, tokens in losses)
     metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
     if isinstance(data, task_data.TextData) and not model.reads_both_ways:
         bits = loss / math.log(2) * len(data.valid)  # its first token costs as the others do

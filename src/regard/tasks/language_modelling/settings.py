@@ -26,12 +26,15 @@ class TextSettings(Settings):
     valid_share: float = Field(
         0.1, gt=0, lt=1, description="share of the text held out where valid is not given"
     )
+    built_in: bool = Field(False, description="use the built-in text, sentences of the grammar")
     from_memory: bool = Field(False, description="the text was given in Python, not in files")
 
     @model_validator(mode="after")
     def _one_kind(self) -> TextSettings:
         if self.text and self.pairs:
             raise ValueError("text and pairs exclude each other; choose one")
+        if self.built_in and (self.text or self.pairs):
+            raise ValueError("built_in and files exclude each other; choose one")
         return self
 
 

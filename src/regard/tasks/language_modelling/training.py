@@ -15,6 +15,7 @@ from regard.compute.device import placed, processes_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling import data as task_data
@@ -25,7 +26,8 @@ from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
 from regard.training.averages import MovingAverage
 from regard.training.checkpoint import read_state, read_tensors
-from regard.training.loop import Objective, Optimisation, fit
+from regard.training.loop import fit
+from regard.training.objective import Objective, Optimisation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers, Progress, read_metrics
 from regard.training.update import Sharing, UpdateResult
@@ -59,6 +61,7 @@ def train_language_model(
         validate=partial(
             validated, data, model, recipe, loss_of=loss_of, most=settings.validate_tokens
         ),
+        validates_together=True,
         read=partial(data.facts, recipe),
     )
     optimisation = Optimisation[Any](
@@ -130,6 +133,9 @@ def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
     return peak * (settings.lowest_rate + (1 - settings.lowest_rate) * share)
 
 
+BEGINNING_WORDS = 6
+
+
 class SampleLog:
     """Writes what the model says at each validation, a line of JSON a sample."""
 
@@ -160,6 +166,13 @@ class SampleLog:
         """Do nothing with a note."""
 
 
+def _keep_beginnings(run: Run) -> None:
+    """Keep the first words of what the model has written, for the page to begin with."""
+    rows = read_metrics(run.folder / loaded_model.SAMPLES)[-EXAMPLE_COUNT:]
+    texts = (f"{row['prompt']}{row['text']}" for row in rows)
+    keep_inputs(run.folder, (" ".join(text.split()[:BEGINNING_WORDS]) for text in texts))
+
+
 def train(
     recipe: Recipe,
     out: Path,
@@ -180,6 +193,7 @@ def train(
             prepared = prepare(run, settings, texts)
         with display.training(limits_of(settings.training), title=title) as observer:
             trained = train_language_model(settings, run, data=prepared, observers=[observer])
+        _keep_beginnings(run)
         with display.waiting("Writing the report ..."):
             write_report(trained, trained.report, title=settings.title or title)
     return trained

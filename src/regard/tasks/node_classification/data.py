@@ -12,6 +12,7 @@ from regard.attention.graph import Features, GraphInput, SparseFeatures, dense
 from regard.base.errors import DataError, SettingsError
 from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch
+from regard.corpora.built_in import library_graph
 from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables
 from regard.corpora.sources import no_data, require_files
@@ -27,6 +28,7 @@ DENSE_SHARE = 0.25
 
 
 MEMORY = Path("data")
+BUILT_IN = "documents that cite each other"
 FILES = ("graph", "edges", "features", "labels")
 WHOLE = (".npz", ".graphml", ".xml")
 # Words in the names of the three tables of a graph.
@@ -49,10 +51,11 @@ def given_graph(recipe: GraphRecipe, data: GivenGraph | None) -> tuple[GraphReci
         data = data["train"]
     none: dict[str, Any] = dict.fromkeys(FILES)
     if isinstance(data, Graph):
-        settings = recipe.data.model_copy(update={**none, "from_memory": True})
+        settings = recipe.data.model_copy(update={**none, "built_in": False, "from_memory": True})
         return recipe.model_copy(update={"data": settings}), _with_split(data, MEMORY, settings)
     files = (data,) if isinstance(data, str | Path) else tuple(data or ())
-    update = {**none, **graph_files([Path(file) for file in files]), "from_memory": False}
+    named = graph_files([Path(file) for file in files])
+    update = {**none, **named, "built_in": False, "from_memory": False}
     settings = recipe.data.model_copy(update=update)
     return recipe.model_copy(update={"data": settings}), read_graph(settings)
 
@@ -155,8 +158,10 @@ def _read(settings: GraphDataSettings) -> tuple[Graph, Path]:
         features = Path(settings.features)
         graph = read_tables(Path(settings.edges), features=features, labels=Path(settings.labels))
         return graph, features
+    if settings.built_in:
+        return library_graph(), Path("built-in")
     if settings.graph is None:
-        raise no_data("a graph")
+        raise no_data("a graph", built_in=BUILT_IN)
     path = Path(settings.graph)
     if path.suffix.lower() == ".npz":
         return read_npz(path), path

@@ -19,8 +19,8 @@ from regard.base.files import whole_file
 from regard.compute.device import HOST, beside, moved, placed
 from regard.corpora.graph import UNLABELLED, Graph
 from regard.corpora.graph_files import read_npz
-from regard.models.build import build_for
 from regard.models.graph_classifier import GraphClassifier, NodeOutput, build_graph_classifier
+from regard.models.sizes import build_for
 from regard.pictures.canvas import unknown_suffix, write_bytes
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.tasks.node_classification.data import graph_input

@@ -28,6 +28,7 @@ class GraphDataSettings(Settings):
     valid_nodes: int = Field(500, ge=1, description="validation nodes, at most (random split)")
     test_nodes: int = Field(1_000, ge=1, description="test nodes, at most (random split)")
     split_seed: int = Field(1, ge=0, description="seed of a random split")
+    built_in: bool = Field(False, description="use the built-in graph, documents that cite")
     from_memory: bool = Field(False, description="the graph was given in Python, not in a file")
 
     @model_validator(mode="after")
@@ -37,6 +38,8 @@ class GraphDataSettings(Settings):
             raise ValueError("give either graph, or edges with features and labels, not both")
         if any(tables) and not all(tables):
             raise ValueError("edges, features and labels must be given together")
+        if self.built_in and (self.graph is not None or any(tables)):
+            raise ValueError("built_in and files exclude each other; choose one")
         return self
 
 

@@ -21,6 +21,7 @@ from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, evidence_of, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.node_classification import data as task_data
@@ -29,9 +30,11 @@ from regard.tasks.node_classification.data import graph_facts, graph_input, node
 from regard.tasks.node_classification.report import write_report
 from regard.tasks.node_classification.settings import GraphRecipe
 from regard.training.checkpoint import CheckpointStore, load_weights
-from regard.training.loop import Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Objective, Optimisation, Validation
 from regard.training.progress import MetricsLog, Observer, Observers, Progress, read_metrics
+from regard.training.update import Sharing
 
 
 class EarlyStopping:
@@ -127,6 +130,8 @@ def train_node_classifier(
             )
     accuracy = loaded_model.NodeAccuracy(tuple(results))
     write_json(run.folder / loaded_model.RESULT, accuracy.to_dict())
+    nodes = range(EXAMPLE_COUNT) if graph.split is None else graph.split.test[:EXAMPLE_COUNT]
+    keep_inputs(run.folder, (graph.name(int(node)) for node in nodes))
     best = loaded_model.load(run.folder, known=(graph, tensors))
     best.save_predictions(run.folder / loaded_model.PREDICTIONS)
     return loaded_model.TrainedNodeClassifier(run, best, accuracy)
@@ -195,6 +200,7 @@ def _train_seed(
         optimizer=torch.optim.Adam(model.parameters(), weight_decay=settings.l2, fused=True),
         learning_rate=lambda step, share: settings.learning_rate,
         clip=float("inf"),
+        sharing=Sharing(1, NodeBatch.split),
     )
     progress = fit(
         model,

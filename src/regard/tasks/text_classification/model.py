@@ -15,9 +15,9 @@ from regard.batching.texts import LabelledIds, collate_labelled
 from regard.compute.device import beside, placed
 from regard.corpora.labelled import LabelledText
 from regard.models import text_classifier
-from regard.models.build import build_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, merge_adapters
+from regard.models.sizes import build_for
 from regard.runs.run import Run, TrainedRun, quoted
 from regard.scoring.measures import ClassificationScore, score_labels
 from regard.tasks.language_modelling.data import TOKENIZER

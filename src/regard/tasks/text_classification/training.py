@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.files import fingerprint, write_json
-from regard.batching.batch import taken
+from regard.batching.batch import split_rows, taken
 from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
 from regard.batching.texts import LabelledBatch, LabelledIds, collate_labelled
 from regard.batching.tokenising import StoredLabelledIds, open_examples, write_labelled
@@ -24,6 +24,7 @@ from regard.corpora.store import StoredSequence
 from regard.models.pretrained import ORIGINAL, freeze, merged_weights
 from regard.models.text_classifier import TextClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.report import keep_inputs
 from regard.runs.run import Run, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling.data import TOKENIZER, learn_tokenizer
@@ -36,10 +37,12 @@ from regard.tasks.text_classification.report import write_report
 from regard.tasks.text_classification.settings import FineTuningSettings, TextClassificationRecipe
 from regard.text.tokenizers import RunningText, load_tokenizer
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Limits, Objective, Optimisation, Validation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Limits, Objective, Optimisation, Validation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Observer, Observers
+from regard.training.update import Sharing
 
 
 def begin_with(recipe: TextClassificationRecipe, pretrained: Path) -> TextClassificationRecipe:
@@ -121,7 +124,29 @@ def train_text_classifier(
         validate=partial(_validate, model, valid),
         read=partial(task_data.data_facts, splits, order, vocabulary=text.size),
     )
-    optimisation = Optimisation[LabelledBatch](
+    fit(
+        model,
+        objective,
+        _optimisation(model, recipe),
+        limits=limits_of(settings, batches=len(order.epoch(0))),
+        store=store,
+        observer=Observers([*open_records(run, store), *observers]),
+    )
+    best = loaded_model.load(run.folder)
+    score = best.score(splits.test or splits.valid)
+    write_json(run.folder / "test.json", score.to_dict())
+    keep_inputs(run.folder, (one.text for one in splits.test or splits.valid))
+    return loaded_model.TrainedTextClassifier(
+        run, best, score, part="test" if splits.test else "validation"
+    )
+
+
+def _optimisation(
+    model: TextClassifier, recipe: TextClassificationRecipe
+) -> Optimisation[LabelledBatch]:
+    """Return the optimiser and the learning rate that the settings ask for."""
+    settings = recipe.training
+    return Optimisation(
         optimizer=optimizer_of(model, settings, layers=recipe.model.layers),
         learning_rate=partial(
             learning_rate,
@@ -130,20 +155,8 @@ def train_text_classifier(
             warmup=settings.warmup,
         ),
         clip=settings.clip,
+        sharing=Sharing(1, split_rows),
     )
-    fit(
-        model,
-        objective,
-        optimisation,
-        limits=limits_of(settings, batches=len(order.epoch(0))),
-        store=store,
-        observer=Observers([*open_records(run, store), *observers]),
-    )
-    best = loaded_model.load(run.folder)
-    score = best.score(splits.test or splits.valid)
-    write_json(run.folder / "test.json", score.to_dict())
-    part = "test" if splits.test else "validation"
-    return loaded_model.TrainedTextClassifier(run, best, score, part)
 
 
 def limits_of(settings: FineTuningSettings, *, batches: int) -> Limits:

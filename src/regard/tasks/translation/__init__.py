@@ -14,6 +14,7 @@ TASK = Task(
         "heads": LazyFunction("regard.tasks.translation.views:heads_view"),
         "word": LazyFunction("regard.tasks.translation.views:word_view"),
         "arcs": LazyFunction("regard.tasks.translation.views:arcs_view"),
+        "step": LazyFunction("regard.tasks.translation.views:step_view"),
         "lens": LazyFunction("regard.tasks.translation.views:lens_view"),
     },
     auto=LazyFunction("regard.tasks.translation.auto:auto"),

@@ -29,7 +29,7 @@ from regard.tasks.planning import AutoChoice
 from regard.tasks.translation.data import GivenData, given_splits
 from regard.tasks.translation.objective import batch_loss, optimizer_of
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.training.loop import Limits, Objective, Optimisation, Validation, in_minutes
+from regard.training.objective import Limits, Objective, Optimisation, Validation, in_minutes
 from regard.training.update import Sharing
 
 

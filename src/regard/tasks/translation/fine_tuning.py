@@ -27,7 +27,7 @@ from regard.tasks.translation import data as task_data
 from regard.tasks.translation.model import load
 from regard.tasks.translation.objective import batch_loss
 from regard.tasks.translation.settings import TranslationRecipe
-from regard.training.loop import Objective, Optimisation
+from regard.training.objective import Objective, Optimisation
 from regard.training.progress import DataFacts, Fact
 
 # Small data are cut into small batches, so that an epoch has some updates.

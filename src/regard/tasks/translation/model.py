@@ -19,8 +19,9 @@ from regard.compute.device import placed
 from regard.decoding.constraints.phrases import Constraints, ImpossibleConstraintsError
 from regard.decoding.search import LengthPenalty
 from regard.engines.torch_engine import Engine, TorchEngine
-from regard.models.build import build_for, build_translator
+from regard.models.build import build_translator
 from regard.models.pretrained import add_adapters, merge_adapters
+from regard.models.sizes import build_for
 from regard.models.translator import Translator
 from regard.runs.run import Run
 from regard.settings.decoding import DecodingSettings

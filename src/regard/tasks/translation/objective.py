@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.attention.experts import GateCosts
+from regard.attention.costs import LayerCosts
 from regard.attention.lookup import coverage_penalty
 from regard.attention.multihead import MultiHeadAttention
 from regard.base.errors import SettingsError
@@ -16,13 +16,14 @@ from regard.base.shapes import Tensor
 from regard.batching.augmentation import drop_words
 from regard.batching.batch import Batch, Example, collate, sorted_batches
 from regard.compute.device import beside
+from regard.compute.group import shared_out
 from regard.corpora.parallel import SentencePair
 from regard.models.translator import Translator
 from regard.scoring.bleu import corpus_bleu
 from regard.tasks.translation.model import LoadedTranslator
 from regard.tasks.translation.settings import TrainingSettings
-from regard.training.loop import Validation
 from regard.training.losses import LossSum, chunked_token_loss, r_drop_loss
+from regard.training.objective import Validation
 from regard.training.optimisers import Muon, MuonMatrix
 
 LEAST_WEIGHT = 1e-8  # of attention, so that its logarithm is finite
@@ -60,7 +61,7 @@ def batch_loss(
     """Return the summed loss of a batch, with what its attention costs if that is asked for."""
     batch = beside(model, batch)
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     output = model(
         batch.source, batch.source_mask, batch.target_input, with_weights=attends, **costs.probing
     )
@@ -72,7 +73,7 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
-    loss = loss._replace(objective=costs.added_to(loss.objective))
+    loss = loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
     cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost)
 
@@ -113,7 +114,7 @@ def _consistent_loss(
         twice = drop_words(twice, word_dropout)
     batch, twice = beside(model, (batch, twice))
     attends = bool(coverage or (alignment and batch.alignment is not None))
-    costs = GateCosts(model)
+    costs = LayerCosts(model)
     output = model(
         twice.source, twice.source_mask, twice.target_input, with_weights=attends, **costs.probing
     )
@@ -126,7 +127,9 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
-    loss = loss._replace(objective=costs.added_to(loss.objective, share=0.5))
+    loss = loss._replace(
+        objective=costs.added_to(loss.objective, tokens=batch.target_tokens, share=0.5)
+    )
     cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 
@@ -194,15 +197,24 @@ def validate(
     beam: int = 1,
 ) -> Validation:
     """Return the loss over all validation examples and the BLEU of some; greedy is fast."""
-    nats, tokens = 0.0, 0
     lengths = [example.lengths for example in examples]
-    for rows in sorted_batches(lengths, token_budget=VALIDATION_TOKENS):
-        batch = collate([examples[row] for row in rows])
-        nats += float(batch_loss(translator.model, batch, smoothing=0.0).nats)
-        tokens += batch.target_tokens
-    found = translator.translate([pair.source for pair in pairs], beam=beam, attention=False)
-    bleu = corpus_bleu([t.text for t in found], [pair.target for pair in pairs]).value
-    loss = nats / tokens
+
+    def sums(batches: Sequence[list[int]]) -> list[tuple[float, int]]:
+        found = []
+        for rows in batches:
+            batch = collate([examples[row] for row in rows])
+            nats = float(batch_loss(translator.model, batch, smoothing=0.0).nats)
+            found.append((nats, batch.target_tokens))
+        return found
+
+    def translations(sources: Sequence[str]) -> list[str]:
+        found = translator.translate(list(sources), beam=beam, attention=False)
+        return [one.text for one in found]
+
+    losses = shared_out(sorted_batches(lengths, token_budget=VALIDATION_TOKENS), sums)
+    texts = shared_out([pair.source for pair in pairs], translations)
+    bleu = corpus_bleu(texts, [pair.target for pair in pairs]).value
+    loss = sum(nats for nats, _ in losses) / sum(tokens for _, tokens in losses)
     return Validation(
         metrics={"loss": loss, "bleu": bleu},
         # A BLEU near zero is chance: until it means something, the loss decides.

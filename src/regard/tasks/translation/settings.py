@@ -52,7 +52,11 @@ class GrammarSettings(Settings):
     test_size: int = Field(1_000, ge=1, le=10_000_000, description="number of test pairs")
     min_words: int = Field(3, ge=3, description="fewest words of a sentence")
     max_words: int = Field(60, ge=3, description="most words of a sentence")
-    words: Literal["full", "small"] = Field("full", description="size of the vocabulary")
+    words: Literal["full", "small", "agreements"] = Field(
+        "full",
+        description='vocabulary, large or small; "agreements" (en-fr): "the agreement on the '
+        'European economic area was signed in August 1992"',
+    )
     style: Literal["plain", "written", "mixed"] = Field(
         "plain",
         description="plain: small letters and no full stop; written: with capital and full stop; "
@@ -62,7 +66,7 @@ class GrammarSettings(Settings):
         0.0,
         ge=0,
         le=1,
-        description='share of sentences of 8 words or more in which "it" could stand for several '
+        description='share of sentences of 10 words or more in which "it" could stand for several '
         "nouns, and only an adjective tells which",
     )
     seed: int = Field(1, ge=0, description="seed of the generated sentences")

@@ -35,8 +35,9 @@ from regard.tasks.translation.report import write_report
 from regard.tasks.translation.settings import TrainingSettings, TranslationRecipe
 from regard.training.averages import CheckpointAverage, MovingAverage
 from regard.training.checkpoint import read_tensors
-from regard.training.loop import Objective, Optimisation, fit
+from regard.training.loop import fit
 from regard.training.losses import LossSum
+from regard.training.objective import Objective, Optimisation
 from regard.training.optimisers import learning_rate
 from regard.training.progress import Completion, Observer, Observers
 from regard.training.update import Sharing
@@ -86,6 +87,7 @@ def train_translator(
         batches_from=task_examples.batches_from(recipe, order, train, tokenizers, completion),
         validate=validation,
         final_validate=partial(validation, beam=recipe.decoding.beam),
+        validates_together=True,
         read=partial(task_examples.data_facts, recipe, splits, tokenizers, train, order),
     )
     optimisation = _optimisation(recipe, network, completion)

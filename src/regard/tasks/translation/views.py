@@ -17,6 +17,7 @@ from regard.batching.batch import collate, encode_pairs, padded
 from regard.corpora.parallel import SentencePair
 from regard.models.lens import layer_features
 from regard.pictures.heat_map import write_map
+from regard.pictures.steps import draw_step
 from regard.pictures.terminal import terminal_heat_map
 from regard.settings.recipe import require_known
 from regard.tasks import attention as attention_views
@@ -110,14 +111,7 @@ def _labelled(
 
 def sentence_view(request: LookRequest) -> View:
     """Show which source words each target word attends to."""
-    model = load(request.run)
-    if not model.attends:
-        raise RegardError(f"The model of {request.run} has no attention to look at.")
-    translation = model.translate(request.sentence)
-    if translation.attention is None:
-        raise RegardError("There is nothing to translate: the text is empty.")
-    _warn_of_unknown(model, translation)
-    seen = translation.attention if request.pieces else translation.by_word()
+    translation, seen = _read_sentence(request)
 
     def shown(width: int) -> Group:
         drawn = terminal_heat_map(
@@ -133,6 +127,45 @@ def sentence_view(request: LookRequest) -> View:
         text=translation.text,
         shown=shown,
     )
+
+
+def step_view(request: LookRequest) -> View:
+    """Show one step of the decoder, from 1: the words so far, and what the newest one reads."""
+    _, seen = _read_sentence(request)
+    step = request.step or 0
+    if not 1 <= step <= len(seen.target):
+        words = " ".join(seen.target)
+        raise SettingsError(
+            f"There is no step {step}: the output has steps 1 to {len(seen.target)} ({words})."
+        )
+    weights = seen.weights[step - 1]
+    lines = [f"step {step}: {' '.join(seen.target[:step])}"]
+    lines += [f"  {weight:.2f}  {word}" for weight, word in zip(weights, seen.source, strict=True)]
+    return View(
+        record={
+            "step": step,
+            "written": list(seen.target[:step]),
+            "source": list(seen.source),
+            "weights": [round(float(weight), 6) for weight in weights],
+        },
+        save=lambda path: draw_step(
+            seen.weights, source=seen.source, target=seen.target, step=step, path=path
+        ),
+        text=" ".join(seen.target[:step]),
+        shown=lambda width: "\n".join(lines),
+    )
+
+
+def _read_sentence(request: LookRequest) -> tuple[Translation, attention_views.AttentionMap]:
+    """Return the translation of what is asked, with its attention by word or by piece."""
+    model = load(request.run)
+    if not model.attends:
+        raise RegardError(f"The model of {request.run} has no attention to look at.")
+    translation = model.translate(request.sentence)
+    if translation.attention is None:
+        raise RegardError("There is nothing to translate: the text is empty.")
+    _warn_of_unknown(model, translation)
+    return translation, translation.attention if request.pieces else translation.by_word()
 
 
 def _warn_of_unknown(model: LoadedTranslator, translation: Translation) -> None:

@@ -1,16 +1,6 @@
-"""What a lecture says of attention, computed with small numbers that a class can follow.
-
-Each illustration is a function of a few numbers that a reader may change (a slider, `--set`), and
-returns an `Illustration`: matrices with names, the equation, and the sentence that they show.
-"""
+"""Facts about attention: the softmax, the extreme case, order, positions, heads, shifts."""
 
 from __future__ import annotations
-
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,10 +10,8 @@ from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import RelativePositions, Sinusoids
 from regard.base.errors import SettingsError
-from regard.pictures.matrices import NamedMatrix, draw_matrices, matrices_svg
-from regard.pictures.svg import notebook_picture
-
-Amount: TypeAlias = float | int | bool
+from regard.lectures.illustrations.illustration import Illustration, softmax
+from regard.pictures.matrices import NamedMatrix
 
 WORDS = ("cats", "do", "not", "like", "dogs")
 # States of an encoder as a lecturer would write them on the board: columns y^e(1) .. y^e(5).
@@ -36,52 +24,6 @@ STATES = np.array(
     ]
 )
 UNITS = tuple(f"unit {number}" for number in range(1, 5))
-
-
-@dataclass(frozen=True)
-class Illustration:
-    """A calculation as matrices, with its equation and what it shows."""
-
-    name: str
-    title: str
-    equation: str
-    shows: str
-    matrices: tuple[NamedMatrix, ...]
-    figures: Mapping[str, float] = field(default_factory=dict)
-    """Numbers that the sentence is about, as the largest difference of two results."""
-
-    def save(self, path: Path) -> None:
-        """Draw it (.png, .svg, .pdf), or write its numbers (.csv, .json)."""
-        draw_matrices(self.matrices, path, title=self.title, note=self.note)
-
-    def svg(self) -> str:
-        """Return the picture as SVG text, for a page."""
-        return matrices_svg(self.matrices, title=self.title, note=self.note)
-
-    @property
-    def note(self) -> str:
-        """The equation and what is to be seen, for under the picture."""
-        return f"{self.equation}\n{self.shows}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "equation": self.equation,
-            "shows": self.shows,
-            "figures": dict(self.figures),
-            "matrices": {each.name: each.values.tolist() for each in self.matrices},
-        }
-
-    def _repr_html_(self) -> str:
-        return notebook_picture(self.svg(), label=self.title)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Return the softmax of a vector."""
-    raised = np.exp(scores - scores.max())
-    return np.asarray(raised / raised.sum())
 
 
 def without_softmax(strength: float = 2.0) -> Illustration:
@@ -302,54 +244,3 @@ def shifted(by: int = 2) -> Illustration:
         ),
         figures=gaps,
     )
-
-
-ILLUSTRATIONS: dict[str, Callable[..., Illustration]] = {
-    "without-softmax": without_softmax,
-    "extreme-case": extreme_case,
-    "any-order": same_for_any_order,
-    "binary-positions": binary_positions,
-    "heads-as-convolution": heads_as_convolution,
-    "shift": shifted,
-}
-
-
-def illustrate(name: str, **numbers: Amount) -> Illustration:
-    """Return an illustration by name; `numbers` are what its function can be given."""
-    if name not in ILLUSTRATIONS:
-        names = ", ".join(ILLUSTRATIONS)
-        raise SettingsError(f"There is no illustration {name!r}; choose one of: {names}.")
-    known = options(name)
-    for key in numbers:
-        if key not in known:
-            listed = ", ".join(known)
-            raise SettingsError(f"The illustration {name} has no {key!r}; it has: {listed}.")
-    typed = {key: type(known[key])(number) for key, number in numbers.items()}
-    return ILLUSTRATIONS[name](**typed)
-
-
-def options(name: str) -> dict[str, Amount]:
-    """Return what can be changed of an illustration, with the values that it has by itself."""
-    found = inspect.signature(ILLUSTRATIONS[name]).parameters
-    return {key: parameter.default for key, parameter in found.items()}
-
-
-def read_options(name: str, given: list[str]) -> dict[str, Amount]:
-    """Read `key=value` texts as the numbers of an illustration."""
-    read: dict[str, Amount] = {}
-    known = options(name) if name in ILLUSTRATIONS else {}
-    for text in given:
-        key, _, value = text.partition("=")
-        kind = type(known.get(key, 0.0))
-        try:
-            read[key] = _flag(value) if kind is bool else kind(value)
-        except ValueError as error:
-            wanted = {bool: "true or false", int: "a whole number"}.get(kind, "a number")
-            raise SettingsError(f"--set {text}: {key} must be {wanted}.") from error
-    return read
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"

@@ -1,1 +1,0 @@
-// The notation of equations is chosen in the guide.
