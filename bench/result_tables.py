@@ -269,6 +269,18 @@ def train_speed(result: Result) -> str:
     return table(head, rows_of(result, speeds, ".2f"))
 
 
+def scale(result: Result) -> str:
+    """Return what has been measured of devices, processes and precisions so far."""
+    titles = {
+        "beam_long_speedup": "beam 5, 300 tokens, 8 sentences, sizes of `transformer-tiny`: "
+        "times as fast as when keys and values were copied",
+        "beam_long_speedup_base": "the same with `transformer-base`",
+        "bf16_base_speedup": "training `transformer-base` in bf16: times as fast as in fp32",
+    }
+    known = {title: [key] for key, title in titles.items() if key in result["figures"]}
+    return table(["on one core", ""], rows_of(result, known, ".2f"))
+
+
 def recurrent_speed(result: Result) -> str:
     """Return the training speed compared with the faster of OpenNMT-py and eole."""
     rows = {

@@ -50,6 +50,21 @@ def test_the_reference_of_python_has_every_name(pages: ModuleType) -> None:
     assert all(f"::: regard.{name}\n" in page for name in regard.__all__ if "__" not in name)
 
 
+def test_dead_links_are_found(pages: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top">up</a><img src="no.png">'
+        '<a href="b.html#gone">b</a><a href="https://example.org/x">out</a>'
+        '<a href="c%20d.html">c</a><a href="/b.html">b</a>',
+        encoding="utf-8",
+    )
+    (tmp_path / "b.html").write_text('<p id="here">B</p>', encoding="utf-8")
+    (tmp_path / "c d.html").write_text("C", encoding="utf-8")
+    assert list(pages.dead_links(tmp_path)) == [
+        "a.html: no.png",
+        "a.html: b.html#gone has no such place",
+    ]
+
+
 def test_the_site_asks_no_other_site_for_anything() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = yaml.load(text, yaml.BaseLoader)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import click
 import typer.main
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -66,6 +69,33 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     for name, target in OUTSIDE.items():
         markdown = re.sub(rf"\]\((?:\.\./)*{name}", f"]({target}", markdown)
     return re.sub(r"\[`([^`\]]+)`\]\(\.\./(?:bench|src|tests)/[^)]*\)", r"`\1`", markdown)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Refuse a site in which a link or a picture leads nowhere."""
+    dead = list(dead_links(Path(config.site_dir)))
+    if dead:
+        raise PluginError("Dead links:\n" + "\n".join(dead))
+
+
+def dead_links(site: Path) -> Iterator[str]:
+    """Yield every address inside the site that has no file, or no such place in its page."""
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html"))}
+    places = {path: {*re.findall(r'\b(?:id|name)="([^"]+)"', text)} for path, text in pages.items()}
+    for path, text in pages.items():
+        for address in dict.fromkeys(re.findall(r'<[^>]+?\b(?:href|src)="([^"]+)"', text)):
+            parts = urlsplit(html.unescape(address))
+            if parts.scheme or parts.netloc:
+                continue
+            # The page for what is missing may be shown anywhere: it counts from the root.
+            start = site if parts.path.startswith("/") else path.parent
+            file = unquote(parts.path).lstrip("/")
+            target = (start / file).resolve() if parts.path else path
+            place = unquote(parts.fragment)
+            if not target.exists():
+                yield f"{path.relative_to(site)}: {address}"
+            elif place and target in places and place not in places[target]:
+                yield f"{path.relative_to(site)}: {address} has no such place"
 
 
 def figure_path(figure: guide.FigureBlock, numbers: dict[str, str]) -> str:

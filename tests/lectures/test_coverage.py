@@ -16,21 +16,30 @@ from regard.lectures.guide import COVERAGE, page_named
 ROW = re.compile(r"^\| [^|]+ \| `(regard [^`]+)` \|$", re.MULTILINE)
 COMMANDS = sorted(set(ROW.findall(page_named(COVERAGE).markdown)))
 
+FEW_PAIRS = [
+    "--set",
+    "training.steps=2",
+    "--set",
+    "data.grammar.size=50",
+    "--set",
+    "data.grammar.valid_size=5",
+    "--set",
+    "data.grammar.test_size=5",
+]
 # Commands that train: what makes them small, and whether they are left to `make test-all`.
 SMALL = {
-    "train fibonacci": ["--set", "training.steps=2"],
-    "train simple": ["--set", "training.steps=2", "--set", "data.grammar.size=50",
-                     "--set", "data.grammar.valid_size=5", "--set", "data.grammar.test_size=5",
-                     "--set", "model.hidden=8", "--set", "model.embedding=8"],
+    "train fibonacci": ["--set", "training.steps=2", "--set", "training.seeds=1"],
+    "train simple": [*FEW_PAIRS, "--set", "model.hidden=8", "--set", "model.embedding=8"],
+    "train seq2seq": [*FEW_PAIRS, "--set", "model.hidden=8", "--set", "model.embedding=8"],
+    "train gat": ["--set", "training.steps=2", "--set", "training.seeds=1"],
     "train gpt-nano": ["--set", "training.steps=2", "--set", "model.layers=1",
                        "--set", "model.model_dim=8", "--set", "model.feed_forward=8",
                        "--set", "model.heads=2", "--set", "model.context=16"],
     "train --from": ["--set", "training.steps=2"],
     "gradients": ["--length", "4", "--steps", "1"],
     "ladder": ["--steps", "1"],
-    "demo": ["--set", "training.steps=2", "--set", "data.grammar.size=50",
-             "--set", "data.grammar.valid_size=5", "--set", "data.grammar.test_size=5"],
-    "compare --series": ["--minutes", "0.01", "--set", "training.steps=1"],
+    "demo": FEW_PAIRS,
+    "compare --series": ["--minutes", "0.01", *FEW_PAIRS],
 }  # fmt: skip
 SLOW = ("demo", "compare", "ladder", "gradients", "train", "generate", "lecture decoders",
         "summary gpt2", "summary transformer-base", "summary bahdanau")  # fmt: skip

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from regard.base.errors import RunError
-from regard.runs.run import FORMAT, Run, quoted
+from regard.runs.evidence import FORMAT
+from regard.runs.run import Run, quoted
 from regard.tasks.translation.settings import TranslationRecipe
 
 RECIPE = TranslationRecipe(title="first")

@@ -20,7 +20,7 @@ import numpy as np
 
 import regard
 from regard.corpora.graph import FeatureMatrix, Graph, GraphSplit
-from regard.runs.run import FORMAT
+from regard.runs.evidence import FORMAT
 
 HERE = Path(__file__).parent
 STEPS = {"training.steps": 200, "training.validate_every": 50, "training.checkpoint_every": 50,

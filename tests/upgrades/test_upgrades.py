@@ -11,7 +11,8 @@ import pytest
 from tests.upgrades.kept_runs import HERE, KEPT, rounded
 
 import regard
-from regard.runs.run import FORMAT, Run
+from regard.runs.evidence import FORMAT
+from regard.runs.run import Run
 from regard.tasks import TASKS
 from regard.training.checkpoint import read_state
 

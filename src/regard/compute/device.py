@@ -25,6 +25,7 @@ from torch import nn
 
 from regard.base.errors import SettingsError
 from regard.base.shapes import Tensor
+from regard.compute.precision import products_in
 
 HOST = torch.device("cpu")
 AUTO = "auto"
@@ -45,11 +46,12 @@ def devices_here() -> list[torch.device]:
 def find_device(name: str) -> torch.device:
     """Return the device of a name: "auto", "cpu", or one of torch's, as "cuda" or "cuda:1".
 
-    "auto" is the first accelerator, or the processor where there is none.
+    "auto" is the first accelerator, or the processor where there is none. Processes that torchrun
+    has started take one accelerator each.
     """
     here = devices_here()
     if name == AUTO:
-        return here[min(1, len(here) - 1)]
+        return here[min(1 + int(os.environ.get("LOCAL_RANK", "0")), len(here) - 1)]
     for device in here:
         if name in (str(device), device.type):
             return device
@@ -232,7 +234,8 @@ def computing_in(
 ) -> Callable[[], AbstractContextManager[object]]:
     """Return the context in which a model runs; weights and updates keep their precision.
 
-    With "bf16", products are computed in 16 bits, if the processor supports it.
+    With "bf16", products are computed in 16 bits, if the processor supports it: by our own kernels
+    on a CPU, elsewhere by torch's.
     """
     if precision == "fp32":
         return nullcontext
@@ -241,6 +244,8 @@ def computing_in(
             'training.precision = "bf16" needs a processor with instructions for it (AVX-512 BF16 '
             'or AMX), which this one lacks; use "fp32".'
         )
+    if device == HOST:
+        return partial(products_in, torch.bfloat16)
     return partial(torch.autocast, device.type, dtype=torch.bfloat16)
 
 

@@ -45,6 +45,9 @@ class Group:
         """Whether another program (torchrun) has started the processes."""
         self.together = False
         """Whether all processes run the same code now, so that work can be shared out."""
+        self.when_prepared: Callable[[], None] | None = None
+        """What the leader does once before the first training."""
+        self._store = beats
         self._lost: int | None = None
         self._broken = False
         self._over = threading.Event()
@@ -60,6 +63,14 @@ class Group:
     def is_lost(self) -> bool:
         """Whether a process of the group has ended, or stands still."""
         return self._broken
+
+    @property
+    def leader_has_left(self) -> bool:
+        """Whether the leader has closed the group, and not been killed."""
+        try:
+            return self._store is not None and bool(self._store.check(["left"]))
+        except RuntimeError:  # the store has ended with it
+            return False
 
     def tell(self, order: Mapping[str, Any]) -> None:
         """Tell all others what to do next."""
@@ -118,6 +129,11 @@ class Group:
         from torch import distributed
 
         self._over.set()
+        if self.launched:
+            _enter(_ALONE)
+        if self.launched and self.leads:
+            with suppress(RuntimeError):
+                self._store.set("left", "1")
         if self.size == 1 or not distributed.is_initialized():
             return
         if self._lost is None or not self.launched:
@@ -300,16 +316,21 @@ def _connected(store: Any, rank: int, size: int, *, launched: bool = False) -> G
     from torch import distributed
     from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
+    # A store of torchrun outlasts a restart, and still holds what was written before.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     if not distributed.is_initialized():
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         distributed.init_process_group(
             backend,
-            store=PrefixStore("group", store),
+            store=PrefixStore(f"group-{attempt}", store),
             rank=rank,
             world_size=size,
-            timeout=NO_LIMIT,
+            timeout=timedelta(seconds=LOST_AFTER),
         )
-    group = Group(rank, size, beats=store.clone(), launched=launched)
+        # From here on, beats say who is lost.
+        distributed.distributed_c10d._set_pg_timeout(NO_LIMIT)
+    beats = PrefixStore(f"beats-{attempt}", store.clone())
+    group = Group(rank, size, beats=beats, launched=launched)
     _enter(group)
     return group
 

@@ -17,6 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.base.shapes import Float, Tensor
 from regard.compute.device import has_idle_avx512
+from regard.compute.precision import narrowed, narrows
 
 # The number of multiplications below which preparing a product costs more than it saves, and the
 # number of rows below which transposing a weight does.
@@ -36,14 +37,20 @@ def linear(
     bias: Float[Tensor, "output_dim"] | None = None,
 ) -> Float[Tensor, "*places output_dim"]:
     """Return x W^T + b, as torch's `linear` does."""
+    if narrows(inputs) and inputs.numel() * len(weight) >= FEWEST_ELEMENTS:
+        if torch.compiler.is_compiling():
+            found = F.linear(narrowed(inputs), narrowed(weight)).float()
+            return found if bias is None else found + bias
+        narrow: Tensor = _NarrowLinear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+        return narrow
     if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
         return onednn_product(inputs, kept, bias)
     if inputs.shape[:-1].numel() < FEWEST_ROWS:
         return F.linear(inputs, weight, bias)
-    found: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
-    return found
+    whole: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+    return whole
 
 
 class Linear(nn.Linear):
@@ -62,8 +69,11 @@ def product(
 ) -> Float[Tensor, "rows columns"]:
     """Return the product of two matrices, for gradients by hand: autograd does not see it.
 
-    The result is written into `room` if the library can do that.
+    The result is written into `room` if the library can do that. Where the factors are `narrowed`,
+    it is rounded like them.
     """
+    if left.dtype == torch.bfloat16:
+        return torch.mm(left, right).float()
     if onednn_pays(left, right):
         return onednn_product(left, right)
     return torch.mm(left, right, out=room)
@@ -75,7 +85,9 @@ def add_product(
     right: Float[Tensor, "inner columns"],
 ) -> None:
     """Add the product of two matrices to a sum, as `product` makes it."""
-    if onednn_pays(left, right):
+    if left.dtype == torch.bfloat16:
+        total += torch.mm(left, right)
+    elif onednn_pays(left, right):
         total += onednn_product(left, right)
     else:
         total.addmm_(left, right)
@@ -111,14 +123,40 @@ class _Linear(torch.autograd.Function):
         return by_inputs, by_weight, by_bias
 
 
+class _NarrowLinear(torch.autograd.Function):
+    """As `_Linear`, with factors of sixteen bits, which are also what it keeps for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, w = narrowed(inputs), narrowed(weight)
+        ctx.save_for_backward(x, w)
+        found = F.linear(x, w).float()
+        return found if bias is None else found.add_(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, weight = ctx.saved_tensors
+        g = gradient.reshape(-1, gradient.shape[-1])
+        x, narrow = inputs.reshape(-1, inputs.shape[-1]), g.to(weight.dtype)
+        by_inputs = by_weight = by_bias = None
+        if ctx.needs_input_grad[0]:
+            by_inputs = product(narrow, weight).view(inputs.shape)
+        if ctx.needs_input_grad[1]:
+            by_weight = product(narrow.T, x)
+        if ctx.needs_input_grad[2]:
+            by_bias = g.sum(dim=0)
+        return by_inputs, by_weight, by_bias
+
+
 def onednn_pays(left: Tensor, right: Tensor) -> bool:
     """Return whether oneDNN is faster for this product."""
     return (
-        prefers_onednn()
+        not torch.compiler.is_compiling()  # first: a compiler cannot look at the processor
+        and prefers_onednn()
         and left.dtype == right.dtype == torch.float32
         and left.device.type == "cpu"
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
-        and not torch.compiler.is_compiling()
     )
 
 

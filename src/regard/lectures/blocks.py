@@ -46,8 +46,8 @@ def figure_frame(
     """
     numbers = dict(figure.numbers)
     sliders = "".join(
-        f'<label>{escape(key)} <input type="range" name="{escape(key)}" min="0" '
-        f'max="{len(values) - 1}" step="1" value="{values.index(numbers[key])}" '
+        f'<label>{escape(key)} <input type="range" name="{escape(key)}" aria-label="{escape(key)}" '
+        f'min="0" max="{len(values) - 1}" step="1" value="{values.index(numbers[key])}" '
         f'data-values="{escape(" ".join(values))}"><output>{escape(numbers[key])}</output></label>'
         for key, values in figure.sliders.items()
     )

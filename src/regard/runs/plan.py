@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regard.training.distributed import taking_updates
+from regard.compute.group import Group, current_group
+from regard.training.distributed import Updates, taking_updates
 from regard.training.objective import Limits, Objective, Optimisation, Start, in_minutes
 from regard.training.progress import DataFacts, Fact
 from regard.training.update import AddGradient, add_gradient, update
@@ -230,7 +231,10 @@ def _measure(
     found = replace(found, activations=activations(first[0]))
     seconds: list[float] = []
     counted = [tokens]
-    with taking_updates(model, objective, optimisation) as updates:
+    group = current_group()  # if torchrun has made it, the others are not ready yet
+    single = nullcontext(Updates(model, objective, optimisation, Group()))
+    shared = taking_updates(model, objective, optimisation)
+    with single if group.size > 1 else shared as updates:
         updates.begin(0, 0)
         if updates.group.size > 1:
             updates.take(1)  # warms up the other processes

@@ -13,7 +13,9 @@ from torch import nn
 
 from regard.base.errors import RunError
 from regard.base.files import write_file
+from regard.models.architecture import architecture
 from regard.models.inspection import layer_table, parameter_count
+from regard.pictures.architecture import architecture_svg
 from regard.pictures.canvas import Value
 from regard.pictures.curves import History, learning_curves_svg
 from regard.pictures.heat_map import confusion_svg
@@ -36,8 +38,12 @@ def learning_section(histories: Mapping[str, History]) -> Iterator[Section]:
 
 
 def making_section(name: str, model: nn.Module, recipe: Recipe) -> Iterator[Section]:
-    """Yield the layers with their parameters, and the settings that a model was trained with."""
+    """Yield the architecture, the layers, and the settings that a model was trained with."""
     yield Heading(f"How {name} was made")
+    yield Fold(
+        "Architecture",
+        [Picture("What feeds what", architecture_svg(architecture(model), title=name))],
+    )
     layers: list[list[Value]] = [
         [row.name, row.kind, row.shape, row.parameters] for row in layer_table(model)
     ]

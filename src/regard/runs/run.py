@@ -17,15 +17,12 @@ import os
 import shlex
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from regard.base.budgets import shown
 from regard.base.errors import (
     Interrupted,
     RegardError,
@@ -33,9 +30,17 @@ from regard.base.errors import (
     SettingsError,
     system_problem,
 )
-from regard.base.files import LOCK, locked, read_json, write_file, write_json
+from regard.base.files import LOCK, locked, write_file, write_json
 from regard.base.protocols import Tokenizer
 from regard.runs.catalogue import PARTS, record_parts, require_parts
+from regard.runs.evidence import (
+    EVIDENCE,
+    evidence_of,
+    made_by,
+    recorded,
+    require_format,
+    way_back,
+)
 from regard.settings import recipe as recipes
 from regard.text.tokenizers import load_tokenizer
 from regard.training.checkpoint import (
@@ -49,9 +54,6 @@ from regard.training.objective import Limits
 from regard.training.progress import MetricsLog, StopSignals, TensorBoardLog
 
 RECIPE = "recipe.toml"
-EVIDENCE = "evidence.json"
-# The format of the files of a run; raised when an older version could not read them any more.
-FORMAT = 1
 
 
 class Run:
@@ -106,7 +108,7 @@ class Run:
             raise RunError(f"There is no run at {folder}: it has no {RECIPE}.")
         if not (folder / RECIPE).stat().st_size:  # or else it would be read as all defaults
             raise RunError(f"{folder / RECIPE} is empty. Restore it, or train again.")
-        _require_format(folder)
+        require_format(folder)
         if (folder / PARTS).is_file():
             require_parts(folder)
         return cls(folder)
@@ -119,10 +121,20 @@ class Run:
 
     def path_of(self, name: str) -> str:
         """Return where a file of the recipe is: names are relative to where the training began."""
-        way = _recorded(self.folder).get("started_in")
-        start = (self.folder / way).resolve() if isinstance(way, str) else Path.cwd()
+        start = self.started_in
         there = start / name
         return str(there) if start != Path.cwd() and there.exists() else name
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What was recorded when the run began."""
+        return recorded(self.folder)
+
+    @property
+    def started_in(self) -> Path:
+        """The folder in which the training began."""
+        way = self.evidence.get("started_in")
+        return (self.folder / way).resolve() if isinstance(way, str) else Path.cwd()
 
     @property
     def task(self) -> str:
@@ -215,7 +227,6 @@ class TrainedRun:
 
 # A resumed training may get other limits and be decoded otherwise; the rest is what is trained.
 MAY_CHANGE = {"title", "training", "decoding"}
-PACKAGES = ("regard", "torch", "sentencepiece", "safetensors")
 
 
 def limits_of(settings: recipes.Settings) -> Limits:
@@ -329,47 +340,11 @@ def finish_or_start(folder: Path, recipe: recipes.Recipe) -> Run:
     return open_run(folder, recipe, resume=(folder / RECIPE).exists())
 
 
-def made_by() -> dict[str, Any]:
-    """Return the format of a run and the versions of what writes it."""
-    versions = {"python": sys.version.split()[0]} | {name: version(name) for name in PACKAGES}
-    return {"format": FORMAT, "versions": versions}
-
-
-def evidence_of(fingerprint: str) -> dict[str, Any]:
-    """Return what a checkpoint records of how it was made: format, versions, and which data."""
-    return {**made_by(), "data": fingerprint}
-
-
-def _recorded(folder: Path) -> dict[str, Any]:
-    """Return the evidence that a run has recorded; the first runs had none."""
-    path = folder / EVIDENCE
-    found = read_json(path, owner="run") if path.exists() else {}
-    if not isinstance(found, dict):
-        raise RunError(f"{path} is not the evidence of a run. Restore it, or remove it.")
-    return found
-
-
-def _require_format(folder: Path) -> None:
-    """Refuse a run of a later format; every earlier one can be read."""
-    found = _recorded(folder)
-    number = found.get("format", FORMAT)
-    if type(number) is not int or number < 1:
-        raise RunError(f"{folder / EVIDENCE}: the format is {shown(number)}, not a number from 1.")
-    if number > FORMAT:
-        versions = found.get("versions")
-        writer = versions.get("regard") if isinstance(versions, dict) else None
-        by = f" by Regard {writer}" if isinstance(writer, str) else ""
-        raise RunError(
-            f"{folder} was written{by} in format {number}; Regard {version('regard')} reads "
-            f"formats up to {FORMAT}. Install a newer version, from its clone or its wheel."
-        )
-
-
 def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
     """Return the run's checkpoints, refusing to go on with other data than it began with."""
     evidence = evidence_of(fingerprint)
     store = CheckpointStore(run.folder, keep=keep, evidence=evidence)
-    before = _recorded(run.folder)
+    before = recorded(run.folder)
     data = before.get("data")
     if data is None and store.newest is not None:  # an older run has it in its checkpoints alone
         data = read_state(store.newest).get("data")
@@ -379,17 +354,9 @@ def open_store(run: Run, *, keep: int, fingerprint: str) -> CheckpointStore:
             "exactly. Restore the data, or train into another folder."
         )
     if "data" not in before:
-        record = {**evidence, "started_in": _way_back(run.folder), **before}
+        record = {**evidence, "started_in": way_back(run.folder), **before}
         write_json(run.folder / EVIDENCE, record)
     return store
-
-
-def _way_back(folder: Path) -> str:
-    """Return the current directory as seen from a run, so that both can be moved together."""
-    try:
-        return os.path.relpath(Path.cwd(), folder.resolve())
-    except ValueError:  # on another drive
-        return str(Path.cwd())
 
 
 def open_records(run: Run, store: CheckpointStore, *, tensorboard: bool = False) -> list[Any]:

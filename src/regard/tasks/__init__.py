@@ -236,6 +236,31 @@ def train(
     >>> trained.model.translate("cats sleep").text
     >>> trained = regard.train(resume="runs/mine", set={"training.minutes": 20})
     """
+    given = dict(locals())  # what another process of the same training has to be given too
+    from regard.runs.launched import joined
+
+    with joined(given) as options:
+        return _train(**options)
+
+
+def _train(
+    *,
+    recipe: str | Path | Recipe | None,
+    out: str | Path | None,
+    data: Any,
+    pair: str | None,
+    columns: str | int | Sequence[str | int] | None,
+    built_in: bool,
+    minutes: int | float | None,
+    start_from: str | Path | None,
+    task: str | None,
+    set: Mapping[str, Any] | Iterable[str],
+    model: Callable[..., nn.Module] | None,
+    resume: bool | str | Path,
+    progress: bool | Display,
+    device: str | None,
+) -> TrainedRun:
+    """Train on one of the processes that train together."""
     from regard.compute.device import computing_on
     from regard.runs.display import display_of
 

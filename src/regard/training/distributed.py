@@ -7,6 +7,7 @@ are functions of the number of processes alone, so it does not matter which proc
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from regard.base.errors import RegardError, RunError
 from regard.batching.order import BatchPosition
 from regard.compute.device import using_threads
-from regard.compute.group import Group, computing_together, local_group
+from regard.compute.group import Group, computing_together, current_group, local_group
 from regard.training import averages
 from regard.training.objective import AnyBatch, Objective, Optimisation, Validation
 from regard.training.progress import Progress
@@ -62,6 +63,9 @@ class Updates(Generic[AnyBatch]):
 
     def begin(self, epoch: int, batch: int) -> None:
         """Read the data from this place on."""
+        if self.group.when_prepared is not None:
+            self.group.when_prepared()
+            self.group.when_prepared = None
         if self.group.size > 1 and self.group.leads:
             state = _described_state(self.optimisation.optimizer) if self.group.launched else None
             self.group.tell({"do": "begin", "place": [epoch, batch], "state": state})
@@ -240,10 +244,17 @@ def follow_launched(
     model: nn.Module,
     objective: Objective[AnyBatch],
     optimisation: Optimisation[AnyBatch],
-    group: Group,
+    *,
+    last: bool,
 ) -> Progress:
-    """Follow the leader through a training, as a process that torchrun has started."""
-    return Updates(model, objective, optimisation, group).follow()
+    """Follow the leader through a training, as a process that torchrun has started.
+
+    After the last one this process ends: what follows is the leader's.
+    """
+    progress = Updates(model, objective, optimisation, current_group()).follow()
+    if last:
+        sys.exit(0)
+    return progress
 
 
 WINDOW = 8  # updates that are compared

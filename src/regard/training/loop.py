@@ -19,7 +19,7 @@ from regard.compute.device import (
     random_states,
     set_random_states,
 )
-from regard.compute.group import join_launched
+from regard.compute.group import current_group
 from regard.training import averages, checkpoint
 from regard.training.distributed import Updates, follow_launched, taking_updates
 from regard.training.objective import (
@@ -42,15 +42,17 @@ def fit(
     limits: Limits,
     store: checkpoint.CheckpointStore,
     observer: Observer,
+    last: bool = True,
 ) -> Progress:
     """Train until a limit is reached, from the newest checkpoint if there is one.
 
-    SIGINT and SIGTERM end the training after its running update, with a checkpoint.
+    SIGINT and SIGTERM end the training after its running update, with a checkpoint. Processes that
+    torchrun has started to follow end with the `last` training.
     """
     keep_memory()
-    group = join_launched()
+    group = current_group()
     if not group.leads:
-        return follow_launched(model, objective, optimisation, group)
+        return follow_launched(model, objective, optimisation, last=last)
     store.follow(optimisation.moving)
     sharing = optimisation.sharing
     processes = group.size if group.size > 1 or sharing is None else sharing.processes
@@ -112,6 +114,7 @@ class _Training(Generic[AnyBatch]):
                 progress = self._validated_and_saved(progress)
             with self.stop.at_once():  # everything is saved; what follows can be done again
                 progress, reason = self._averaged(progress, reason)
+            self.updates.end(progress)
         if progress.skipped:
             reason += f"; {progress.skipped} updates skipped, their gradients were not finite"
         self.observer.finished(progress, reason)

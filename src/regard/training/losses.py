@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.compute.linear import add_product, product, transposed
+from regard.compute.precision import narrowed
 
 
 class LossSum(NamedTuple):
@@ -64,6 +65,9 @@ class _ChunkedLoss(torch.autograd.Function):
 
     Its derivative by the logits is p - (1 - s) [v = y] - s / V. The last term is the same for all
     positions, so it is added to the results and not to the logits.
+
+    Logits have all bits, as losses are small differences of them; factors of gradients may have
+    fewer.
     """
 
     @staticmethod
@@ -80,7 +84,7 @@ class _ChunkedLoss(torch.autograd.Function):
         by_features = torch.empty_like(features) if wanted[0] else None
         by_columns = weight.new_zeros(weight.T.shape) if wanted[1] else None  # dW, transposed
         by_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-        vocab, columns = len(weight), transposed(weight)
+        vocab, columns, rounded = len(weight), transposed(weight), narrowed(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = features.new_zeros(()), features.new_zeros(())
@@ -101,10 +105,11 @@ class _ChunkedLoss(torch.autograd.Function):
             if not any(wanted):
                 continue
             p.scatter_add_(1, tokens, p.new_full(tokens.shape, smoothing - 1))
+            by_logits = narrowed(p)
             if by_features is not None:
-                by_features[start : start + rows] = product(p, weight)
+                by_features[start : start + rows] = product(by_logits, rounded)
             if by_columns is not None:
-                add_product(by_columns, chunk.T, p)
+                add_product(by_columns, narrowed(chunk).T, by_logits)
             if by_bias is not None:
                 by_bias += p.sum(dim=0)
         if smoothing:
@@ -193,7 +198,7 @@ class _RDrop(torch.autograd.Function):
         by_passes = [torch.empty_like(one) for one in passes]
         by_columns = weight.new_zeros(weight.T.shape)  # the gradient of W, transposed
         by_bias = None if bias is None else torch.zeros_like(bias)
-        vocab, columns = len(weight), transposed(weight)
+        vocab, columns, rounded = len(weight), transposed(weight), narrowed(weight)
         weight_mean = weight.mean(dim=0)
         bias_mean = 0.0 if bias is None else bias.mean()
         objective, nats = first.new_zeros(()), first.new_zeros(())
@@ -223,8 +228,9 @@ class _RDrop(torch.autograd.Function):
             _by_logits(by_q.mul_(-strength), far_q, own=q, other=p, strength=strength)
             for part, chunk, by in zip((by_p, by_q), chunks, by_passes, strict=True):
                 part.scatter_add_(1, tokens, part.new_full(tokens.shape, (smoothing - 1) / 2))
-                by[start : start + rows] = product(part, weight)
-                add_product(by_columns, chunk.T, part)
+                by_logits = narrowed(part)
+                by[start : start + rows] = product(by_logits, rounded)
+                add_product(by_columns, narrowed(chunk).T, by_logits)
                 if by_bias is not None:
                     by_bias += part.sum(dim=0)
         if smoothing:

@@ -17,12 +17,14 @@ from regard.base.files import write_json
 from regard.batching.neighbours import NodeBatch, iterate_nodes
 from regard.batching.order import BatchPosition
 from regard.compute.device import beside, placed
+from regard.compute.group import current_group
 from regard.corpora.graph import Graph, GraphSplit
 from regard.corpora.graph_files import read_npz, write_npz
 from regard.models.graph_classifier import GraphClassifier
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.evidence import evidence_of
 from regard.runs.report import EXAMPLE_COUNT, keep_inputs
-from regard.runs.run import Run, evidence_of, limits_of, training_run
+from regard.runs.run import Run, limits_of, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.node_classification import data as task_data
 from regard.tasks.node_classification import model as loaded_model
@@ -172,8 +174,7 @@ def _train_seed(
     observers: Sequence[Observer],
 ) -> loaded_model.SeedResult:
     settings, split = recipe.training, _split(graph)
-    folder = loaded_model.seed_folder(run, seed)
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder := loaded_model.seed_folder(run, seed)).mkdir(parents=True, exist_ok=True)
     train, valid, test = (
         node_batch(graph, tensors, torch.from_numpy(part))
         for part in (split.train, split.valid, split.test)
@@ -209,8 +210,10 @@ def _train_seed(
         limits=limits_of(settings),
         store=LateStore(folder, stopping=stopping, evidence=evidence_of(graph.fingerprint())),
         observer=Observers([log, *observers]),
+        last=seed == settings.seed + settings.seeds - 1,
     )
-    load_weights(model, Run(folder).weights())
+    if current_group().leads:
+        load_weights(model, Run(folder).weights())
     model.eval()
     with torch.no_grad():
         found, tested = measure_nodes(model, valid), measure_nodes(model, test)
