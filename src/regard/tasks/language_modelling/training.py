@@ -96,7 +96,7 @@ def train_language_model(
 def _film_log(
     run: Run,
     loaded: loaded_model.LoadedLanguageModel,
-    data: task_data.TextData | task_data.AnswerData,
+    data: task_data.TextData | AnswerData,
 ) -> list[FilmLog]:
     """Return what films every head on the beginning of the validation; nothing without heads."""
     if not hasattr(loaded.model.backbone, "look") or not len(data.valid):
