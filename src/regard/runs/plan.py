@@ -345,7 +345,7 @@ def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
     found, often = plan.estimate, f"{plan.trainings} x " if plan.trainings > 1 else ""
     memory = found.memory
     parts = ", ".join(
-        f"{name} {_megabytes(getattr(memory, name))}"
+        f"{name} {megabytes(getattr(memory, name))}"
         for name in ("weights", "gradients", "optimiser", "activations")
     )
     frozen = found.parameters - found.trained_parameters
@@ -353,7 +353,7 @@ def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
         *((fact.name.replace("_", " "), fact.text) for fact in plan.facts),
         ("model", f"{found.parameters:,} parameters" + (f", {frozen:,} frozen" * bool(frozen))),
         ("updates", often + _updates_text(found, unit=plan.unit)),
-        ("memory", f"about {_megabytes(memory.total)} MB of tensors ({parts})"),
+        ("memory", f"about {megabytes(memory.total)} MB of tensors ({parts})"),
         ("time", often + _time_text(found)),
         *(("" if number else "because", why) for number, why in enumerate(plan.reasons)),
     ]
@@ -369,15 +369,15 @@ def _updates_text(found: Estimate, *, unit: str) -> str:
 
 
 def _time_text(found: Estimate) -> str:
-    each = f"{_seconds(found.seconds_per_update)} an update, measured on "
+    each = f"{seconds_text(found.seconds_per_update)} an update, measured on "
     each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
     shared = f", {found.processes} processes" if found.processes > 1 else ""
     if found.by_minutes:
         return f"{in_minutes(found.seconds / 60)}, as asked for ({each}{shared})"
-    return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
+    return f"about {seconds_text(found.seconds)} and the validations ({each}{shared})"
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     """Return a duration in the unit that suits it."""
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
@@ -390,5 +390,6 @@ def _two_digits(number: float) -> str:
     return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
 
 
-def _megabytes(count: int) -> str:
+def megabytes(count: int) -> str:
+    """Return bytes in millions."""
     return _two_digits(count / 1e6)
