@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import result_tables as tables
+import system_tables as systems
 from result import read_result
 from result_tables import Result
 
@@ -224,6 +225,47 @@ SECTIONS: dict[str, list[Entry]] = {
             "Memory of what grows with the data",
             "Of the whole process, libraries included.",
             tables.bounded,
+        ),
+    ],
+    "Efficiency and scale": [
+        Entry(
+            "experts",
+            "Mixtures of experts",
+            "Character models of Tiny Shakespeare, 300 updates or the same CPU seconds, 3 seeds.",
+            systems.experts,
+        ),
+        Entry(
+            "factorised",
+            "LSTMs in factors and in groups",
+            "Two layers of width 384, the same CPU seconds, 3 seeds.",
+            systems.factorised,
+        ),
+        Entry(
+            "long-span",
+            "Longer spans with less memory",
+            "The same CPU seconds for all; costs of an update of 4,096 tokens in windows of n.",
+            systems.long_span,
+        ),
+        Entry(
+            "efficiency",
+            "Sequential and parallel",
+            "Models of one size, on one thread; the path is the steps from first to last position.",
+            systems.efficiency,
+            "Time, memory and path length against the length of texts, for recurrent models and "
+            "kinds of attention",
+        ),
+        Entry(
+            "scaling",
+            "Laws of scale in miniature",
+            "L = E + A / N^alpha + B / D^beta, fitted to small models of Tiny Shakespeare.",
+            systems.scaling,
+            "Loss against parameters, tokens and compute, with the fitted law",
+        ),
+        Entry(
+            "graph-kinds",
+            "Kinds of graph layers",
+            "Layers of equal width; accuracy after 100 updates, without choosing by validation.",
+            systems.graph_kinds,
         ),
     ],
     "The code": [

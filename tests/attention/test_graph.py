@@ -46,6 +46,12 @@ def sparse_and_dense() -> tuple[SparseFeatures, torch.Tensor]:
     return SparseFeatures(entries, matrix[entries.target, entries.source]), matrix
 
 
+def gaussian(score: Any, m: int, degrees: Tensor) -> Tensor:
+    """Return log w_m(u), with u = tanh(A d^(-1/2) + b) (Monti et al. 2017, section 5.2)."""
+    u = torch.tanh(score.coordinates.weight @ degrees**-0.5 + score.coordinates.bias)
+    return -0.5 * ((u - score.means[m]).square() / score.log_widths[m].exp().square()).sum()
+
+
 # A new score needs one row here: its formula for the head `m` of an edge, from the vectors of the
 # node that asks and of its neighbour, as the paper has it after the projections.
 FORMULAS: dict[str, Callable[[Any, int, Tensor, Tensor], Tensor]] = {
@@ -54,6 +60,8 @@ FORMULAS: dict[str, Callable[[Any, int, Tensor, Tensor], Tensor]] = {
     ),
     "dynamic": lambda score, m, q, k: score.readout[m] @ leaky_relu(q + k, 0.2),
     "scaled-dot": lambda score, m, q, k: q @ k / DIM**0.5,
+    "distance": lambda score, m, q, k: -(q - k).square().sum(),
+    "gaussian": lambda score, m, q, k: gaussian(score, m, torch.full((2,), ring().count / NODES)),
 }
 
 
@@ -87,11 +95,31 @@ def test_every_score_gives_contexts_and_weights_by_edge(score: str, concatenate:
     assert torch.allclose(sums, torch.ones(NODES, HEADS), atol=1e-6)
 
 
+def uneven() -> Edges:
+    """A ring in which all nodes hear from the first one too: degrees differ."""
+    edges = ring()
+    source = torch.cat([edges.source, torch.zeros(2, dtype=torch.long)])
+    target = torch.cat([edges.target, torch.tensor([2, 3])])
+    return Edges.sort(source, target, sources=NODES, targets=NODES)
+
+
+def test_a_gaussian_kernel_sees_degrees_alone() -> None:
+    torch.manual_seed(0)
+    score, edges = EDGE_SCORES["gaussian"](heads=HEADS, head_dim=DIM), uneven()
+    queries, keys = torch.randn(2, NODES, HEADS, DIM)
+    found = score(queries, keys, edges)
+    degrees = torch.bincount(edges.target, minlength=NODES).float()
+    for edge, (i, j) in enumerate(zip(edges.target, edges.source, strict=True)):
+        for m in range(HEADS):
+            expected = gaussian(score, m, torch.stack([degrees[j], degrees[i]]))
+            torch.testing.assert_close(found[m, edge], expected)
+
+
 @pytest.mark.parametrize("score", EDGE_SCORES)
 def test_every_parameter_of_every_score_learns(score: str) -> None:
     torch.manual_seed(0)
     layer = attention(score=score, residual=True)
-    layer(torch.randn(NODES, FEATURES), ring()).context.square().sum().backward()
+    layer(torch.randn(NODES, FEATURES), uneven()).context.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
 
 

@@ -16,6 +16,7 @@ from regard.corpora.graph import (
     class_numbers,
     neighbourhoods,
     split_at_random,
+    vectors_of,
 )
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables, write_npz
 
@@ -66,6 +67,26 @@ def test_sparse_features_are_read(tmp_path: Path) -> None:
     )
 
 
+def test_vectors_of_edges_are_read_and_stay_with_their_edges(tmp_path: Path) -> None:
+    vectors = np.arange(10.0).reshape(5, 2)
+    graph = read_npz(saved(tmp_path, edge_vectors=vectors))
+    again = tmp_path / "again.npz"
+    write_npz(graph, again)
+    assert read_npz(again).fingerprint() == graph.fingerprint()
+    assert graph.fingerprint() != read_npz(saved(tmp_path)).fingerprint()
+    for undirected in (True, False):
+        found = neighbourhoods(graph, undirected=undirected)
+        of_edges = vectors_of(graph, found)
+        assert of_edges is not None
+        for source, target, kind, vector in zip(
+            found.source, found.target, found.types, of_edges, strict=True
+        ):
+            ends = [target, source] if kind == 1 else [source, target]
+            first = np.flatnonzero((ends == graph.pairs.T).all(axis=1))[:1]  # of duplicates
+            expected = np.zeros(2) if kind == 2 else vectors[first[0]]
+            np.testing.assert_array_equal(vector, expected)
+
+
 BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
     "an edge to a node that does not exist": (
         {"edges": np.array([[0, 9], [1, 2]])},
@@ -94,6 +115,15 @@ BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
     "features of fewer nodes": ({"x": np.ones((5, 4))}, "features for 5 nodes but labels for 6"),
     "edges in rows": ({"edges": np.zeros((5, 2), dtype=int)}, r"edges has the shape \(5, 2\)"),
     "labels that are text": ({"y": np.array(["a"] * 6)}, "y has 1 axes of"),
+    "vectors of fewer edges": (
+        {"edge_vectors": np.ones((4, 2))},
+        "there are vectors for 4 edges, but 5 edges",
+    ),
+    "a vector that is not finite": (
+        {"edge_vectors": np.full((5, 1), np.nan)},
+        "the vector of edge 0 is not finite",
+    ),
+    "vectors of edges in one row": ({"edge_vectors": np.ones(5)}, r"edge_vectors has the shape"),
     "no edges": ({"edges": None}, "there is no array 'edges'"),
     "no features": ({"x": None}, "there is no array 'x_data'"),
     "sparse features that do not fit": (

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from regard.attention import graph as graphs
 from regard.attention.edges import Edges
 from regard.attention.graph import GraphInput
 from regard.base.errors import SettingsError
-from regard.models.graph_classifier import MessagePassing, build_graph_classifier, symmetric_weights
+from regard.batching.neighbours import subgraph
+from regard.models.graph_classifier import (
+    EdgeVectors,
+    MessagePassing,
+    build_graph_classifier,
+    symmetric_weights,
+)
 from regard.models.inspection import parameter_count
 from regard.settings.models import GraphModelSettings
 
@@ -30,6 +38,7 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
         {"heads": 2, "head_dim": 3, "score": "scaled-dot", "residual": True},
         6,
     ),
+    "vertex attention": ({"heads": 2, "head_dim": 3, "score": "distance"}, 6),
     "averaged output heads": ({"heads": 2, "head_dim": 3, "output_heads": 4}, 6),
     "convolution": ({"layer": "convolution", "hidden": 4}, 4),
     "messages": ({"layer": "messages", "hidden": 4}, 4),
@@ -99,14 +108,66 @@ def test_an_unknown_score_is_refused() -> None:
 
 def test_messages_know_the_type_of_their_edge() -> None:
     graph = ring()
-    layer = MessagePassing(input_dim=5, output_dim=4, edge_types=3)
-    other = torch.ones_like(graph.edge_types)
-    assert not torch.allclose(
-        layer(graph.features, graph.edges, graph.edge_types),
-        layer(graph.features, graph.edges, other),
-    )
+    layer = MessagePassing(input_dim=5, output_dim=4, of_edges=EdgeVectors())
+    other = replace(graph, edge_types=torch.ones_like(graph.edge_types))
+    assert not torch.allclose(layer(graph), layer(other))
 
 
 def test_the_weights_of_a_convolution_depend_on_the_degrees() -> None:
     edges = Edges.sort(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 1]), sources=3, targets=3)
     assert symmetric_weights(edges).tolist() == pytest.approx([1.0, 0.5**0.5, 0.5, 1.0])
+
+
+def with_vectors(width: int = 2) -> GraphInput:
+    graph = ring()
+    return replace(graph, edge_vectors=torch.randn(graph.edges.count, width))
+
+
+@pytest.mark.parametrize("kind", ["learned", "given"])
+def test_each_edge_has_a_vector(kind: str) -> None:
+    """m_ij = ReLU(W h_j + e_ij), with e_ij of the edge itself."""
+    graph = with_vectors()
+    count = graph.edges.count if kind == "learned" else 2
+    layer = MessagePassing(input_dim=5, output_dim=4, of_edges=EdgeVectors(kind, count))
+    found = layer(graph)
+    table = layer.edge_embedding.weight
+    e = table if kind == "learned" else graph.edge_vectors @ table
+    mapped = graph.features @ layer.message.weight
+    for i in range(6):
+        own = (graph.edges.target == i).nonzero()[:, 0]
+        messages = [torch.relu(mapped[graph.edges.source[n]] + e[n]) for n in own]
+        expected = graph.features[i] @ layer.self_update.weight + layer.self_update.bias
+        expected = expected + torch.stack(messages).mean(0) @ layer.message_update.weight
+        torch.testing.assert_close(found[i], expected)
+    found.sum().backward()
+    assert table.grad is not None
+    assert table.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", ["learned", "given"])
+def test_a_part_of_a_graph_keeps_the_vectors_of_its_edges(kind: str) -> None:
+    graph = with_vectors()
+    count = graph.edges.count if kind == "learned" else 2
+    layer = MessagePassing(input_dim=5, output_dim=4, of_edges=EdgeVectors(kind, count))
+    nodes = torch.tensor([1, 2, 3])
+    ends = zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True)
+    edges = torch.tensor([n for n, both in enumerate(ends) if {*both} <= {1, 2, 3}])
+    part = subgraph(graph, nodes=nodes, edges=edges)
+    torch.testing.assert_close(layer(part)[1:], layer(graph)[2:4])
+
+
+def test_vectors_of_the_wrong_count_are_refused() -> None:
+    messages = {"input_dim": 5, "output_dim": 4}
+    with pytest.raises(
+        SettingsError, match="needs vectors of 3 numbers for the edges; this graph has 2"
+    ):
+        MessagePassing(**messages, of_edges=EdgeVectors("given", 3))(with_vectors())
+    with pytest.raises(SettingsError, match="this graph has none"):
+        MessagePassing(**messages, of_edges=EdgeVectors("given", 3))(ring())
+    with pytest.raises(SettingsError, match="has vectors for 5 edges, but this graph has 12"):
+        MessagePassing(**messages, of_edges=EdgeVectors("learned", 5))(ring())
+    settings = GraphModelSettings(layer="messages", edge_vectors="learned")
+    with pytest.raises(SettingsError, match="needs the graph: it has vectors for its edges"):
+        build_graph_classifier(settings, features=5, classes=3)
+    with pytest.raises(ValidationError, match='edge_vectors = "given" needs layer = "messages"'):
+        GraphModelSettings(edge_vectors="given")

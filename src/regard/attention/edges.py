@@ -32,6 +32,8 @@ class Edges:
     target: Int[Tensor, "edges"]
     starts: Int[Tensor, "boundaries"]
     sources: int
+    whole: tuple[Edges, slice] | None = None
+    """The edges that these are a part of, and where they are there."""
 
     @classmethod
     def sort(

@@ -42,6 +42,10 @@ class GraphInput:
     features: Features
     edges: edge_kernels.Edges
     edge_types: Int[Tensor, "edges"]
+    edge_vectors: Float[Tensor, "edges width"] | None = None
+    """What the data says of each edge, if it does; zero for self-loops."""
+    edge_numbers: Int[Tensor, "edges"] | None = None
+    """Which edges of the whole graph these are; None if they are all, in order."""
 
 
 # Whose scores are held at once where nothing is learned and no weight is asked for.
@@ -61,7 +65,7 @@ def by_targets(edges: edge_kernels.Edges) -> Iterator[tuple[slice, edge_kernels.
         part = slice(begin, int(edges.starts[last]))
         starts = edges.starts[first : last + 1] - begin
         ends = edges.target[part] - first
-        block = edge_kernels.Edges(edges.source[part], ends, starts, edges.sources)
+        block = edge_kernels.Edges(edges.source[part], ends, starts, edges.sources, (edges, part))
         yield slice(first, last), block
         first = last
 
@@ -114,12 +118,13 @@ class EdgeScore(nn.Module):
     """Scores every edge from its two ends; subclasses give the formula.
 
     `projections` says how many linear maps of the features it needs: one (queries, keys and values
-    are the same), two (keys and values are the same) or three.
+    are the same), two (keys and values are the same, or with `keys_are_queries` those) or three.
     """
 
     formula: ClassVar[str] = "e_ij"
     """The formula as people read it."""
     projections: ClassVar[int]
+    keys_are_queries: ClassVar[bool] = False
 
     def __init__(self, *, heads: int, head_dim: int):
         super().__init__()
@@ -215,10 +220,76 @@ class ScaledDotEdgeScore(EdgeScore):
         return edge_kernels.dot_scores(queries * self.scale, keys, edges=edges)
 
 
+class DistanceEdgeScore(EdgeScore):
+    """e_ij = -||a_i - a_j||^2 with learned embeddings a = W_a h: vertex attention (Hoshen 2017, 3).
+
+    The closer two nodes are, the more they hear from each other; what they say is another map.
+    """
+
+    formula = "e_ij = -||W_a h_i - W_a h_j||^2"
+    projections = 2
+    keys_are_queries = True
+
+    def forward(
+        self,
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
+        edges: edge_kernels.Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return 2 a_i^T a_j - |a_i|^2 - |a_j|^2."""
+        products = edge_kernels.dot_scores(2 * queries, keys, edges=edges)
+        of_target, of_source = (part.square().sum(-1).t() for part in (queries, keys))
+        near = of_target.index_select(1, edges.target) + of_source.index_select(1, edges.source)
+        return products - near
+
+
+def end_degrees(edges: edge_kernels.Edges) -> Int[Tensor, "edges 2"]:
+    """Return how many edges end in the source and in the target of each edge."""
+    if edges.whole is not None:
+        whole, part = edges.whole
+        return end_degrees(whole)[part]
+    degrees = edges.starts.diff()
+    return torch.stack([degrees[edges.source], degrees[edges.target]], dim=1)
+
+
+class GaussianEdgeScore(EdgeScore):
+    """e_ij = log w(u_ij), w_k(u) = exp(-1/2 (u - mu_k)^T S_k^-1 (u - mu_k)) (Monti et al. 2017, 4).
+
+    The pseudo-coordinates are the degrees of both ends, u = tanh(A (d_i^-1/2, d_j^-1/2) + b) (the
+    same, section 5.2), so neither features nor vectors of edges are compared. S_k is diagonal. Here
+    the weights of a neighbourhood sum to one, as those of every score.
+    """
+
+    formula = "e_ij = -1/2 (u_ij - mu)^T S^-1 (u_ij - mu)"
+    projections = 1
+    COORDINATES = 2
+
+    def __init__(self, *, heads: int, head_dim: int):
+        super().__init__(heads=heads, head_dim=head_dim)
+        self.coordinates = nn.Linear(2, self.COORDINATES)  # A, b
+        self.means = nn.Parameter(torch.empty(heads, self.COORDINATES).uniform_(-1, 1))  # mu
+        self.log_widths = nn.Parameter(torch.zeros(heads, self.COORDINATES))  # log of S^(1/2)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "targets heads head_dim"],
+        keys: Float[Tensor, "sources heads head_dim"],
+        edges: edge_kernels.Edges,
+    ) -> Float[Tensor, "heads edges"]:
+        """Return the logarithm of each kernel at the coordinates of each edge."""
+        degrees = end_degrees(edges).clamp(min=1).to(queries.dtype)
+        places = torch.tanh(self.coordinates(degrees.rsqrt()))  # [edges, coordinates]
+        precision = torch.exp(-2 * self.log_widths)
+        squares = precision @ places.square().t() - 2 * (precision * self.means) @ places.t()
+        return -0.5 * (squares + (precision * self.means.square()).sum(dim=1, keepdim=True))
+
+
 EDGE_SCORES: dict[str, type[EdgeScore]] = {
     "additive": AdditiveEdgeScore,
     "dynamic": DynamicEdgeScore,
     "scaled-dot": ScaledDotEdgeScore,
+    "distance": DistanceEdgeScore,
+    "gaussian": GaussianEdgeScore,
 }
 
 
@@ -267,7 +338,8 @@ class GraphAttention(nn.Module):
         features = drop_features(features, dropout)
         parts = [self._heads(project(features)) for project in self.project]
         # With fewer than three projections, some of queries, keys and values are the same tensor.
-        queries, keys, values = parts[0], parts[min(1, len(parts) - 1)], parts[-1]
+        own_keys = 0 if self.score.keys_are_queries else min(1, len(parts) - 1)
+        queries, keys, values = parts[0], parts[own_keys], parts[-1]
         values = edge_kernels.drop(values, dropout)
         weights = None
         if with_weights or probe is not None or torch.is_grad_enabled():

@@ -118,7 +118,13 @@ def subgraph(
         sources=count,
         targets=count,
     )
-    return GraphInput(_rows(graph.features, nodes), sorted_edges, graph.edge_types[edges])
+    return GraphInput(
+        _rows(graph.features, nodes),
+        sorted_edges,
+        graph.edge_types[edges],
+        None if graph.edge_vectors is None else graph.edge_vectors[edges],
+        edges if graph.edge_numbers is None else graph.edge_numbers[edges],
+    )
 
 
 def _sampled_edges(

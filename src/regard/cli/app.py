@@ -34,6 +34,7 @@ from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
 from regard.cli.serve import serve
+from regard.cli.study import study
 from regard.cli.summary import summary
 from regard.cli.trace import trace
 from regard.cli.train import train
@@ -134,6 +135,7 @@ for command in (
     app.command(command.__name__.rstrip("_"), cls=kind)(_interruptible(command))
 app.add_typer(corpus, name="corpus")
 app.add_typer(exercise, name="exercise")
+app.add_typer(study, name="study")
 app.add_typer(museum, name="museum")
 
 

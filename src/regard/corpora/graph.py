@@ -74,6 +74,8 @@ class Graph:
     classes: tuple[str, ...]
     split: GraphSplit | None = None
     names: tuple[str, ...] | None = None
+    edge_vectors: Float[np.ndarray, "rows width"] | None = None
+    """A row for each given edge, if the data says something of edges."""
 
     @property
     def nodes(self) -> int:
@@ -98,7 +100,9 @@ class Graph:
         parts = [self.features.starts, self.features.columns, self.labels, self.pairs]
         parts += [self.split.train, self.split.valid, self.split.test] if self.split else []
         whole = [np.asarray(part, dtype=np.int64) for part in parts]
-        return fingerprint([*whole, np.asarray(self.features.values, dtype=np.float32)])
+        numbers = [self.features.values]
+        numbers += [] if self.edge_vectors is None else [self.edge_vectors]
+        return fingerprint([*whole, *(np.asarray(part, dtype=np.float32) for part in numbers)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,30 @@ def neighbourhoods(graph: Graph, *, undirected: bool, self_loops: bool = True) -
     keys -= target * graph.nodes
     starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=graph.nodes))])
     return Neighbourhoods(keys, target, types, starts)
+
+
+def vectors_of(graph: Graph, found: Neighbourhoods) -> Float[np.ndarray, "edges width"] | None:
+    """Return the vector of each edge: reversed edges have that of the given one, self-loops zero.
+
+    Of duplicates the first counts.
+    """
+    if graph.edge_vectors is None:
+        return None
+    source, target = graph.pairs
+    keys = target * graph.nodes + source
+    order = np.argsort(keys, kind="stable")
+    back = found.types == EDGE_TYPES.index("reversed")
+    wanted = np.where(
+        back,
+        found.source * graph.nodes + found.target,
+        found.target * graph.nodes + found.source,
+    )
+    places = np.searchsorted(keys[order], wanted)
+    rows = order[np.minimum(places, len(order) - 1)] if len(order) else places
+    vectors = np.zeros((len(wanted), graph.edge_vectors.shape[1]), dtype=np.float32)
+    given = found.types != LOOP
+    vectors[given] = graph.edge_vectors[rows[given]]
+    return vectors
 
 
 def checked(graph: Graph, *, path: Path) -> Graph:
@@ -210,6 +238,16 @@ def _check_features(graph: Graph, path: Path) -> None:
 
 
 def _check_edges(graph: Graph, path: Path) -> None:
+    vectors = graph.edge_vectors
+    if vectors is not None and len(vectors) != graph.pairs.shape[1]:
+        _refuse(
+            f"there are vectors for {len(vectors)} edges, but {graph.pairs.shape[1]} edges",
+            path,
+            "Give edge_vectors one row for each edge, in the same order.",
+        )
+    if vectors is not None and not np.isfinite(vectors).all():
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        _refuse(f"the vector of edge {row} is not finite", path, "Put 0 for unknown values.")
     outside = (graph.pairs < 0) | (graph.pairs >= graph.nodes)
     if outside.any():
         number = int(np.flatnonzero(outside.any(axis=0))[0])

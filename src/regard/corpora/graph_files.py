@@ -68,8 +68,23 @@ def read_npz(path: Path) -> Graph:
         classes=tuple(map(str, range(highest + 1))) if classes is None else classes,
         split=split,
         names=names,
+        edge_vectors=_edge_vectors(arrays, path),
     )
     return checked(graph, path=path)
+
+
+def _edge_vectors(arrays: dict[str, np.ndarray], path: Path) -> np.ndarray | None:
+    """Return what the file says of edges, if it does."""
+    if "edge_vectors" not in arrays:
+        return None
+    found = arrays["edge_vectors"]
+    if found.ndim != 2 or found.dtype.kind not in "fiub":
+        raise DataError(
+            f"edge_vectors has the shape {found.shape} and the type {found.dtype}",
+            path=path,
+            remedy="It should be numbers of the shape (number of edges, numbers an edge).",
+        )
+    return found.astype(np.float32)
 
 
 def write_npz(graph: Graph, path: Path) -> None:
@@ -89,6 +104,7 @@ def write_npz(graph: Graph, path: Path) -> None:
             classes=np.array(graph.classes),
             **dict(zip(PARTS, parts, strict=False)),
             **({} if graph.names is None else {"names": np.array(graph.names)}),
+            **({} if graph.edge_vectors is None else {"edge_vectors": graph.edge_vectors}),
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,8 @@ from torch import nn
 from regard.attention import graph as graphs
 from regard.attention.edges import Edges, neighbour_sum
 from regard.attention.probe import Probe
-from regard.base.shapes import Float, Int, Tensor
+from regard.base.errors import SettingsError
+from regard.base.shapes import Float, Tensor
 from regard.settings.models import GraphModelSettings
 from regard.settings.recipe import require_known
 
@@ -41,39 +43,76 @@ def symmetric_weights(edges: Edges) -> Float[Tensor, "edges"]:
     return shrink[edges.target] * shrink[edges.source]
 
 
-class MessagePassing(nn.Module):
-    """m_ij = ReLU(W h_j + E[type_ij]), h'_i = U h_i + V mean_j m_ij (Gilmer et al. 2017, eq. 1-2).
+EDGE_TYPES = 3  # given, reversed, self-loop
 
-    Each type of edge (given, reversed, self-loop) has a vector of its own.
+
+@dataclass(frozen=True)
+class EdgeVectors:
+    """Where the vectors of edges come from, and how many there are, or how wide they are."""
+
+    kind: str = "types"
+    count: int = EDGE_TYPES
+
+    def describing(self, graph: graphs.GraphInput) -> Tensor:
+        """Return what each edge's vector is looked up by, or made of."""
+        if self.kind == "types":
+            return graph.edge_types.int()
+        if self.kind == "given":
+            width = None if graph.edge_vectors is None else graph.edge_vectors.shape[1]
+            if graph.edge_vectors is None or width != self.count:
+                raise SettingsError(
+                    f'model.edge_vectors = "given" needs vectors of {self.count} numbers for the '
+                    f"edges; this graph has {'none' if width is None else width}."
+                )
+            return graph.edge_vectors
+        numbers = graph.edge_numbers
+        if numbers is None:
+            numbers = torch.arange(graph.edges.count, device=graph.edges.source.device)
+        if len(numbers) and int(numbers.max()) >= self.count:
+            raise SettingsError(
+                f'model.edge_vectors = "learned" has vectors for {self.count} edges, but this '
+                f"graph has {int(numbers.max()) + 1}: it must be the graph of the training."
+            )
+        return numbers
+
+
+class MessagePassing(nn.Module):
+    """m_ij = ReLU(W h_j + e_ij), h'_i = U h_i + V mean_j m_ij (Gilmer et al. 2017, eq. 1-2).
+
+    The vector e_ij is learned for each type of edge (given, reversed, self-loop) or for each edge,
+    or it is a linear map of what the data says of the edge.
     """
 
-    def __init__(self, *, input_dim: int, output_dim: int, edge_types: int, dropout: float = 0.0):
+    def __init__(
+        self, *, input_dim: int, output_dim: int, of_edges: EdgeVectors, dropout: float = 0.0
+    ):
         super().__init__()
         self.dropout = dropout
+        self.of_edges = of_edges
         self.message = graphs.NodeLinear(input_dim, output_dim, bias=False)  # W
-        self.edge_embedding = nn.Embedding(edge_types, output_dim)  # E
+        self.edge_embedding = (
+            graphs.NodeLinear(of_edges.count, output_dim, bias=False)
+            if of_edges.kind == "given"
+            else nn.Embedding(of_edges.count, output_dim)
+        )
         self.self_update = graphs.NodeLinear(input_dim, output_dim)  # U
         self.message_update = graphs.NodeLinear(output_dim, output_dim, bias=False)  # V
 
-    def forward(
-        self, features: graphs.Features, edges: Edges, edge_types: Int[Tensor, "edges"]
-    ) -> Float[Tensor, "nodes output_dim"]:
+    def forward(self, graph: graphs.GraphInput) -> Float[Tensor, "nodes output_dim"]:
         """Return the updated features of each node."""
-        features = graphs.drop_features(features, self.dropout if self.training else 0.0)
+        edges, described = graph.edges, self.of_edges.describing(graph)
+        features = graphs.drop_features(graph.features, self.dropout if self.training else 0.0)
         values, totals, first = self.message(features), [], 0
         for _, block in graphs.by_targets(edges):
-            types = edge_types[first : first + block.count].int()
+            vectors = self.edge_embedding(described[first : first + block.count])
             sent = values.index_select(0, block.source)
-            messages = torch.relu(sent + self.edge_embedding(types))  # [edges, output_dim]
+            messages = torch.relu(sent + vectors)  # [edges, output_dim]
             empty = values.new_zeros(block.targets, values.shape[1])
             totals.append(empty.index_add(0, block.target, messages))
             first += block.count
         mean = torch.cat(totals) / edges.starts.diff().clamp(min=1)[:, None]
         updated: Tensor = self.self_update(features) + self.message_update(mean)
         return updated
-
-
-EDGE_TYPES = 3  # given, reversed, self-loop
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +161,28 @@ def _apply(
         )
         return context, [] if weights is None else [weights]
     if isinstance(layer, MessagePassing):
-        return layer(graph.features, graph.edges, graph.edge_types), []
+        return layer(graph), []
     return layer(graph.features, graph.edges), []
 
 
 def build_graph_classifier(
-    settings: GraphModelSettings, *, features: int, classes: int
+    settings: GraphModelSettings,
+    *,
+    features: int,
+    classes: int,
+    edges: EdgeVectors | None = None,
 ) -> GraphClassifier:
-    """Return a fresh classifier of nodes."""
+    """Return a fresh classifier of nodes; `edges` says what is known of edges, if it is asked."""
+    if settings.layer == "messages":
+        of_edges = EdgeVectors() if edges is None else edges
+        if of_edges.kind != settings.edge_vectors:
+            raise SettingsError(
+                f'model.edge_vectors = "{settings.edge_vectors}" needs the graph: it has vectors '
+                "for its edges."
+            )
+        return _message_classifier(settings, features, classes, of_edges)
     require_known(settings.score, graphs.EDGE_SCORES, what="model.score")
-    build = {"attention": _attention, "convolution": _convolution, "messages": _messages}
+    build = {"attention": _attention, "convolution": _convolution}
     build_layer = build[settings.layer]
     attends = settings.layer == "attention"
     width = settings.heads * settings.head_dim if attends else settings.hidden
@@ -169,12 +220,15 @@ def _convolution(
     return GraphConvolution(input_dim=input_dim, output_dim=output_dim, dropout=settings.dropout)
 
 
-def _messages(
-    settings: GraphModelSettings, input_dim: int, output_dim: int, *, last: bool
-) -> nn.Module:
-    return MessagePassing(
-        input_dim=input_dim,
-        output_dim=output_dim,
-        edge_types=EDGE_TYPES,
-        dropout=settings.dropout,
+def _message_classifier(
+    settings: GraphModelSettings, features: int, classes: int, of_edges: EdgeVectors
+) -> GraphClassifier:
+    widths = [features, *[settings.hidden] * (settings.layers - 1), classes]
+    return GraphClassifier(
+        [
+            MessagePassing(
+                input_dim=before, output_dim=after, of_edges=of_edges, dropout=settings.dropout
+            )
+            for before, after in pairwise(widths)
+        ]
     )

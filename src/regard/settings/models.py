@@ -366,7 +366,13 @@ class GraphModelSettings(Settings):
     layer: Literal["attention", "convolution", "messages"] = Field(
         "attention", description="kind of graph layer"
     )
-    score: str = Field("additive", description='on edges: "additive", "dynamic" or "scaled-dot"')
+    score: str = Field(
+        "additive",
+        description='on edges: "additive", "dynamic", "scaled-dot", "distance" or "gaussian"',
+    )
+    edge_vectors: Literal["types", "learned", "given"] = Field(
+        "types", description="vectors of edges (layer messages): of types, of each edge, or data"
+    )
     layers: Layers = Field(2, description="stacked layers, the last one included")
     heads: Heads = Field(8, description="heads of a hidden layer, concatenated")
     head_dim: Width = Field(8, description="width of one head")
@@ -377,3 +383,12 @@ class GraphModelSettings(Settings):
     residual: bool = Field(False, description="add the inputs of each layer to its outputs")
     features: Entries = Field(1_433, ge=1, description="for summaries; training sets it")
     classes: Entries = Field(7, ge=2, description="for summaries; training sets it")
+
+    @model_validator(mode="after")
+    def _vectors_fit(self) -> GraphModelSettings:
+        if self.edge_vectors != "types" and self.layer != "messages":
+            raise ValueError(
+                f'edge_vectors = "{self.edge_vectors}" needs layer = "messages" '
+                f'(given: "{self.layer}")'
+            )
+        return self

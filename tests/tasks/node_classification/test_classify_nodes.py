@@ -127,13 +127,21 @@ def test_other_data_or_settings_cannot_be_resumed(
         train_node_classifier(recipe, Run.open(trained), graph=changed)
 
 
-@pytest.mark.parametrize("layer", ["convolution", "messages"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["model.layer=convolution"],
+        ["model.layer=messages"],
+        ["model.layer=messages", "model.edge_vectors=learned"],
+    ],
+    ids=lambda settings: settings[-1],
+)
 def test_other_layers_train_on_sampled_neighbourhoods(
-    layer: str, communities: Path, tmp_path: Path
+    settings: list[str], communities: Path, tmp_path: Path
 ) -> None:
     recipe = recipe_for(
         communities,
-        f"model.layer={layer}",
+        *settings,
         "training.batch_nodes=5",
         "training.neighbours=3",
         "training.seeds=1",
@@ -144,6 +152,12 @@ def test_other_layers_train_on_sampled_neighbourhoods(
     assert str(accuracy).endswith(" %")
     with pytest.raises(RegardError, match="no attention to look at"):
         loaded.attention()
+
+
+def test_vectors_of_edges_must_be_in_the_data(communities: Path, tmp_path: Path) -> None:
+    recipe = recipe_for(communities, "model.layer=messages", "model.edge_vectors=given")
+    with pytest.raises(SettingsError, match="but the graph has none: add an array edge_vectors"):
+        train_node_classifier(recipe, open_run(tmp_path / "run", recipe, resume=False))
 
 
 def test_a_run_without_result_says_what_to_do(communities: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from regard.base.errors import DataError, SettingsError
 from regard.base.shapes import Int, Tensor
 from regard.batching.neighbours import NodeBatch
 from regard.corpora.built_in import library_graph
-from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random
+from regard.corpora.graph import FeatureMatrix, Graph, neighbourhoods, split_at_random, vectors_of
 from regard.corpora.graph_files import read_graphml, read_npz, read_tables
 from regard.corpora.sources import no_data, require_files
 from regard.tasks.node_classification.settings import (
@@ -145,7 +145,13 @@ def graph_input(graph: Graph, settings: GraphDataSettings) -> GraphInput:
         torch.from_numpy(found.starts),
         graph.nodes,
     )
-    return GraphInput(_features(matrix), edges, torch.from_numpy(found.types))
+    vectors = vectors_of(graph, found)
+    return GraphInput(
+        _features(matrix),
+        edges,
+        torch.from_numpy(found.types),
+        None if vectors is None else torch.from_numpy(vectors),
+    )
 
 
 def node_batch(graph: Graph, tensors: GraphInput, nodes: Int[Tensor, "chosen"]) -> NodeBatch:

@@ -14,12 +14,17 @@ import torch
 from jaxtyping import Float, Int
 
 from regard.attention.graph import GraphInput
-from regard.base.errors import RegardError, RunError
+from regard.base.errors import RegardError, RunError, SettingsError
 from regard.base.files import whole_file
 from regard.compute.device import HOST, beside, moved, placed
-from regard.corpora.graph import UNLABELLED, Graph
+from regard.corpora.graph import UNLABELLED, Graph, neighbourhoods
 from regard.corpora.graph_files import read_npz
-from regard.models.graph_classifier import GraphClassifier, NodeOutput, build_graph_classifier
+from regard.models.graph_classifier import (
+    EdgeVectors,
+    GraphClassifier,
+    NodeOutput,
+    build_graph_classifier,
+)
 from regard.models.sizes import build_for
 from regard.pictures.canvas import unknown_suffix, write_bytes
 from regard.runs.run import Run, TrainedRun, quoted
@@ -218,8 +223,27 @@ def load(
 def fresh_network(recipe: GraphRecipe, graph: Graph) -> GraphClassifier:
     """Return an untrained classifier for a graph."""
     return build_graph_classifier(
-        recipe.model, features=graph.features.width, classes=len(graph.classes)
+        recipe.model,
+        features=graph.features.width,
+        classes=len(graph.classes),
+        edges=_edge_vectors(recipe, graph),
     )
+
+
+def _edge_vectors(recipe: GraphRecipe, graph: Graph) -> EdgeVectors:
+    """Return what vectors a graph has, or may learn, for its edges."""
+    kind = recipe.model.edge_vectors
+    if kind == "types":
+        return EdgeVectors()
+    if kind == "given" and graph.edge_vectors is None:
+        raise SettingsError(
+            'model.edge_vectors = "given", but the graph has none: add an array edge_vectors to '
+            'the npz, one row for each edge, or use "types" or "learned".'
+        )
+    if kind == "given" and graph.edge_vectors is not None:
+        return EdgeVectors(kind, graph.edge_vectors.shape[1])
+    found = neighbourhoods(graph, undirected=recipe.data.undirected)
+    return EdgeVectors(kind, len(found.source))
 
 
 def seed_folder(run: Run, seed: int) -> Path:
@@ -230,7 +254,12 @@ def seed_folder(run: Run, seed: int) -> Path:
 def build(recipe: GraphRecipe) -> GraphClassifier:
     """Return an untrained classifier; model.features and model.classes stand in for a graph's."""
     settings = recipe.model
-    return build_graph_classifier(settings, features=settings.features, classes=settings.classes)
+    return build_graph_classifier(
+        settings,
+        features=settings.features,
+        classes=settings.classes,
+        edges=EdgeVectors(settings.edge_vectors),
+    )
 
 
 @dataclass(frozen=True)
