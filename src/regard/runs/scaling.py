@@ -1,7 +1,7 @@
 """What a training takes on several devices and machines, calculated from its plan.
 
 Every device holds weights, gradients and optimiser and computes its slice of each batch. Then the
-gradients are summed in a ring, in which a device sends 2 (n - 1) / n times their bytes (Patarasu &
+gradients are summed in a ring, in which a device sends 2 (n - 1) / n times their bytes (Patarasuk &
 Yuan 2009). The sum is not hidden behind the computation, as that of this program is not.
 """
 
