@@ -139,6 +139,8 @@ def memory(processes: int, size: str) -> dict[str, int]:
         for step in range(2, 2 + MEASURED):
             optimizer.zero_grad(set_to_none=True)
             live = _LiveTensors([])
+            for value in (v for kept in optimizer.state.values() for v in kept.values()):
+                live._count(value.untyped_storage())
             with live:
                 updates.take(step)
             peaks.append(live.peak)

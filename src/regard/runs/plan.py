@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_leaves
 
 from regard.compute.group import Group, current_group
 from regard.training.distributed import Updates, taking_updates
+from regard.training.losses import ROWS
 from regard.training.objective import Limits, Objective, Optimisation, Start, in_minutes
 from regard.training.progress import DataFacts, Fact
 from regard.training.update import AddGradient, add_gradient, update
@@ -223,12 +224,19 @@ def _measure(
         optimiser=_state_bytes(optimisation.optimizer),
         activations=0,
     )
+    sharing = optimisation.sharing
+    count = 1 if sharing is None else sharing.processes
+    own = first[0] if sharing is None or count == 1 else sharing.split(first[0], count)[0]
     activations = partial(_activations, alone, parameters)
+    # What the loss holds grows with few tokens only, so no line leads on from there.
+    few = part.target_tokens < 2 * ROWS and found.seconds < 10 * MOST_SECONDS
+    if few or found.seconds <= MOST_SECONDS:
+        found = replace(found, activations=count * activations(own))
+    if found.seconds > MOST_SECONDS and few:
+        return found
     if found.seconds > MOST_SECONDS:
-        sharing = optimisation.sharing
         parts = [part] if sharing is None else [sharing.split(part, 2)[0], part]
         return replace(found, activations=_extended(activations, parts, to=first[0]))
-    found = replace(found, activations=activations(first[0]))
     seconds: list[float] = []
     counted = [tokens]
     group = current_group()  # if torchrun has made it, the others are not ready yet
