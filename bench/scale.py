@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "host_waits_greedy_step_before",
         "host_waits_beam_step",
         "host_waits_beam_step_before",
+        "graph_breaks",
     ),
     "distributed": (
         "ddp_float64_weight_difference",
