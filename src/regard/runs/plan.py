@@ -230,19 +230,16 @@ def _measure(
     activations = partial(_activations, alone, parameters)
     # What the loss holds grows with few tokens only, so no line leads on from there.
     few = part.target_tokens < 2 * ROWS and found.seconds < 10 * MOST_SECONDS
-    if few or found.seconds <= MOST_SECONDS:
-        found = replace(found, activations=count * activations(own))
-    if found.seconds > MOST_SECONDS and few:
-        return found
-    if found.seconds > MOST_SECONDS:
+    if found.seconds > MOST_SECONDS and not few:
         parts = [part] if sharing is None else [sharing.split(part, 2)[0], part]
         return replace(found, activations=_extended(activations, parts, to=first[0]))
-    seconds: list[float] = []
-    counted = [tokens]
-    group = current_group()  # if torchrun has made it, the others are not ready yet
-    single = nullcontext(Updates(model, objective, optimisation, Group()))
+    found = replace(found, activations=count * activations(own))
+    if few and found.seconds > MOST_SECONDS:
+        return found
+    seconds, counted = list[float](), [tokens]
+    single = nullcontext(Updates(model, objective, optimisation, Group()))  # others are not ready
     shared = taking_updates(model, objective, optimisation)
-    with single if group.size > 1 else shared as updates:
+    with single if current_group().size > 1 else shared as updates:
         updates.begin(0, 0)
         if updates.group.size > 1:
             updates.take(1)  # warms up the other processes
