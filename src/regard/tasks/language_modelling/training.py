@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -15,6 +16,7 @@ from regard.compute.device import placed, processes_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.film import FILM, FilmLog
 from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
@@ -53,6 +55,7 @@ def train_language_model(
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    film = _film_log(run, loaded, data) if settings.film else []
     loss_of = loss_of_recipe(recipe, data.text)
     objective = Objective[Any](
         loss_sum=partial(loss_of, model),
@@ -78,7 +81,7 @@ def train_language_model(
         limits=limits_of(settings),
         store=store,
         observer=Observers(
-            [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *observers]
+            [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *film, *observers]
         ),
     )
     best = loaded_model.load(run.folder)
@@ -87,6 +90,29 @@ def train_language_model(
         with torch.inference_mode():
             metrics = dict(validated(data, best.model, recipe, loss_of=loss_of).metrics)
     return loaded_model.TrainedLanguageModel(run, best, metrics)
+
+
+def _film_log(
+    run: Run,
+    loaded: loaded_model.LoadedLanguageModel,
+    data: task_data.TextData | task_data.AnswerData,
+) -> list[FilmLog]:
+    """Return what films every head on the beginning of the validation; nothing without heads."""
+    if not hasattr(loaded.model.backbone, "look") or not len(data.valid):
+        return []
+    if isinstance(data, task_data.TextData):
+        length = min(FILMED_TOKENS, len(data.valid))
+        first = data.valid.rows(np.array([0]), length=length)[0].tolist()
+    else:
+        first = list(data.valid[0].ids)[:FILMED_TOKENS]
+    text = loaded.text.decode(first)
+
+    def frame() -> list[dict[str, Any]]:
+        found = loaded.heads(text)
+        weights = found.weights.numpy().astype(float).round(4)
+        return [{"text": text, "tokens": list(found.pieces), "heads": weights.tolist()}]
+
+    return [FilmLog(run.folder / FILM, loaded.model, frame)]
 
 
 def _processes(
@@ -133,6 +159,7 @@ def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
 
 
 BEGINNING_WORDS = 6
+FILMED_TOKENS = 20
 
 
 class SampleLog:
