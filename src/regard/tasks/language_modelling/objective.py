@@ -17,6 +17,7 @@ from regard.compute.group import shared_out
 from regard.models.language_model import LanguageModel
 from regard.settings.language_models import BidirectionalSettings
 from regard.tasks.language_modelling import data as task_data
+from regard.tasks.language_modelling.answers import AnswerData
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.tokenizers import RunningText
@@ -97,7 +98,7 @@ def hidden_token_loss(
 
 
 def validated(
-    data: task_data.TextData | task_data.AnswerData,
+    data: task_data.TextData | AnswerData,
     model: LanguageModel[Any],
     recipe: LanguageModelRecipe,
     *,
