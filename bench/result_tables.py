@@ -112,12 +112,15 @@ def alignment_head(result: Result) -> str:
 def antecedent(result: Result) -> str:
     """Return how often a head finds the noun behind a pronoun."""
     rows = {
-        "best head of the encoder": ("accuracy", "accuracy_contested"),
-        "a random noun": ("random_noun", "random_noun_contested"),
-        "the nearest noun": ("nearest_noun", "nearest_noun_contested"),
+        "the best head looks from it at its noun (%)": "head_accuracy_two_candidates",
+        "it is translated rightly (%)": "pronoun_accuracy_two_candidates",
+        "a guess of the nearest noun (%)": "nearest_noun_accuracy",
+        "a guess of any noun (%)": "random_noun_accuracy",
     }
-    head = ["from the pronoun to its noun", "all cases", "more than one noun possible"]
-    return table(head, rows_of(result, rows, ".1%"))
+    seeds = result["details"]["seeds"]
+    cells = [[title, *(f"{seed[key]:.1f}" for seed in seeds)] for title, key in rows.items()]
+    names = [f"seed {number}" for number in range(1, len(seeds) + 1)]
+    return table(["two nouns or more could be meant", *names], cells)
 
 
 def length_extrapolation(result: Result) -> str:

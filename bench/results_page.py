@@ -104,7 +104,8 @@ SECTIONS: dict[str, list[Entry]] = {
         Entry(
             "antecedent",
             "The noun that a pronoun stands for",
-            "The head is chosen on validation sentences and counted on others.",
+            "The head is chosen on validation sentences and counted on others; three trainings. "
+            "The picture is of the first.",
             tables.antecedent,
             "Arcs from the pronoun it: to animal in the first sentence, to street in the second",
         ),
