@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "host_waits_greedy_step_before",
         "host_waits_beam_step",
         "host_waits_beam_step_before",
+        "graph_breaks",
     ),
     "bf16": ("bf16_base_speedup",),
     "beam": ("beam_long_speedup", "beam_long_speedup_base"),

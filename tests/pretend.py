@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -53,8 +54,32 @@ class PretendTensor(torch.Tensor):
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return f"Pretend({self.raw})"
 
+    def new_tensor(self, data: Any, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+        return torch.tensor(data, dtype=dtype or self.dtype).to(self.device)
+
+    def __getitem__(self, index: Any) -> torch.Tensor:
+        return super().__getitem__(_index(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_index(index), value)
+
+    def data_ptr(self) -> int:
+        return self.raw.data_ptr()
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError("a tensor of the device must not be sent to another process")
+
+
+def _index(index: Any) -> Any:
+    """Return an index whose lists of numbers are tensors on the device, as torch makes them."""
+    if isinstance(index, tuple):
+        return tuple(_index(one) for one in index)
+    if isinstance(index, list | range):
+        return torch.tensor(list(index)).to(NAME)
+    return index
 
 
 class Watched:
@@ -115,11 +140,12 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
     if wanted is not None:
         plain["device"] = torch.device("cpu")
     plain.pop("pin_memory", None)
+    run = INSTEAD.get(func, func)
     if torch.Tag.nondeterministic_seeded in func.tags and generator is None:
         with _own_random():
-            found = func(*plain_args, **plain)
+            found = run(*plain_args, **plain)
     else:
-        found = func(*plain_args, **plain)
+        found = run(*plain_args, **plain)
     if func is aten._local_scalar_dense.default or (to_host and func is aten._to_copy.default):
         return found
     if func is aten.copy_.default and not isinstance(args[0], PretendTensor):
@@ -150,6 +176,76 @@ def _packed(func: Any, args: Any, kwargs: Any, name: str) -> Any:
     if isinstance(found, tuple):
         return PretendTensor(found[0]), found[1]
     return PretendTensor(found)
+
+
+def _gru_cell(
+    of_input: torch.Tensor,
+    of_state: torch.Tensor,
+    h: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    state_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's fused step of a GRU, which it has on accelerators alone."""
+    of_input = of_input if input_bias is None else of_input + input_bias
+    of_state = of_state if state_bias is None else of_state + state_bias
+    (ri, zi, ni), (rh, zh, nh) = of_input.chunk(3, 1), of_state.chunk(3, 1)
+    r, z = torch.sigmoid(ri + rh), torch.sigmoid(zi + zh)
+    n = torch.tanh(ni + r * nh)
+    return n + z * (h - n), torch.cat([r, z, n, h, nh], dim=1)
+
+
+def _gru_cell_back(gradient: torch.Tensor, kept: torch.Tensor, has_bias: bool) -> Any:
+    r, z, n, h, nh = kept.chunk(5, 1)
+    by_n = gradient * (1 - z) * (1 - n * n)
+    by_z = gradient * (h - n) * z * (1 - z)
+    by_r = by_n * nh * r * (1 - r)
+    by_input, by_state = torch.cat([by_r, by_z, by_n], 1), torch.cat([by_r, by_z, by_n * r], 1)
+    biases = (by_input.sum(0), by_state.sum(0)) if has_bias else (None, None)
+    return by_input, by_state, gradient * z, *biases
+
+
+def _lstm_cell(
+    of_input: torch.Tensor,
+    of_state: torch.Tensor,
+    c: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    state_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """torch's fused step of an LSTM, which it has on accelerators alone."""
+    gates = of_input + of_state
+    for bias in (input_bias, state_bias):
+        gates = gates if bias is None else gates + bias
+    i, f, g, o = gates.chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    after = f * c + i * g
+    return o * after.tanh(), after, torch.cat([i, f, g, o], dim=1)
+
+
+def _lstm_cell_back(
+    by_h: torch.Tensor | None,
+    by_c: torch.Tensor | None,
+    c: torch.Tensor,
+    after: torch.Tensor,
+    kept: torch.Tensor,
+    has_bias: bool,
+) -> Any:
+    i, f, g, o = kept.chunk(4, 1)
+    visible = after.tanh()
+    by_h = torch.zeros_like(after) if by_h is None else by_h
+    of_c = by_h * o * (1 - visible * visible) + (0 if by_c is None else by_c)
+    by_gates = torch.cat(
+        [of_c * g * i * (1 - i), of_c * c * f * (1 - f), of_c * i * (1 - g * g),
+         by_h * visible * o * (1 - o)], dim=1,
+    )  # fmt: skip
+    return by_gates, of_c * f, by_gates.sum(0) if has_bias else None
+
+
+INSTEAD = {
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_back,
+    aten._thnn_fused_lstm_cell.default: _lstm_cell,
+    aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_back,
+}
 
 
 def _watch(func: Any, args: Any, mine: list[PretendTensor], *, here: bool, to_host: bool) -> None:
@@ -226,12 +322,47 @@ class _Module:
     def set_rng_state(self, state: torch.Tensor, device: Any = None) -> None:
         _random[:] = [state.clone()]
 
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16, torch.float16]
+
     def synchronize(self, device: Any = None) -> None:
         return
 
 
+GROWING = (
+    *("arange", "arange.start", "arange.start_step"),
+    *("eye", "eye.m", "linspace", "randperm", "tril_indices", "triu_indices"),
+)
+
+
+def _making(func: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return compute(func, args, kwargs)
+
+    return make
+
+
+def _by_moving(original: Any) -> Any:
+    """Return a function that makes a tensor from data: on the CPU first, and moves it."""
+
+    @wraps(original)
+    def make(data: Any, *, device: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+        device = torch.empty(0).device if device is None else torch.device(device)
+        with torch._C.DisableTorchFunction():
+            found = original(data, **options)
+        if device.type == NAME:
+            found = found.to(device)
+        return found.requires_grad_() if requires_grad else found
+
+    return make
+
+
 def install() -> str:
-    """Register the device with torch, once in a process, and return its name."""
+    """Register the device with torch, once in a process, and return its name.
+
+    It must be called before a program is imported: tensors like these have no inference mode, in
+    the place of which there is none but that without gradients.
+    """
     if _random:
         return NAME
     module = _Module()
@@ -240,7 +371,17 @@ def install() -> str:
     # What makes a new tensor on the device has no tensor that says how.
     library = torch.library.Library("_", "IMPL")
     library.fallback(lambda func, *args, **kwargs: compute(func, args, kwargs), "PrivateUse1")
-    globals()["_library"] = library  # as long as the process lives
+    # What makes a tensor by letting an empty one grow, which one that wraps another cannot.
+    made = torch.library.Library("aten", "IMPL")
+    for name in GROWING:
+        packet, _, overload = name.partition(".")
+        made.impl(
+            name, _making(getattr(getattr(aten, packet), overload or "default")), "PrivateUse1"
+        )
+    globals()["_libraries"] = (library, made)  # as long as the process lives
+    for maker in ("tensor", "as_tensor"):
+        setattr(torch, maker, _by_moving(getattr(torch, maker)))
+    torch.inference_mode = torch.no_grad  # type: ignore[assignment,misc]
     # Parameters stay the same objects when they move, as they do on other devices.
     torch.__future__.set_swap_module_params_on_conversion(True)
     return NAME

@@ -276,3 +276,22 @@ def test_files_and_functions_are_of_a_readable_size() -> None:
                 if (node.end_lineno or first) - first + 1 > LONGEST_FUNCTION:
                     long[f"{name}: {node.name}"] = (node.end_lineno or first) - first + 1
     assert long == {}
+
+
+DEVICES = {"cpu", "cuda", "mps", "xpu"}
+
+
+def test_only_one_file_names_devices() -> None:
+    """Whatever computes asks `compute.device`, so that a device torch knows needs no change."""
+    source = Path(regard.__file__).parent
+    naming = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.split(":")[0] in DEVICES
+    }
+    # Exchanges between processes have a library for each kind of device, and sixteen bits are
+    # chosen by hand on a processor alone.
+    assert naming <= {f"compute/{name}.py" for name in ("device", "group", "precision")}

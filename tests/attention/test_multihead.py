@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.attention import multihead
 from regard.attention.efficient import (
     LinearState,
     causal_linear_attention,
@@ -25,6 +24,7 @@ from regard.attention.multihead import MultiHeadAttention
 from regard.attention.past import KeysValues
 from regard.attention.positions import Alibi, RelativePositions, Rotary
 from regard.attention.scores import SCORES
+from regard.compute import kernels
 from regard.compute.kernels import fused_attention, plain_attention
 
 KINDS = ("plain", "relative", "rotary", "alibi", "window", "linear")
@@ -206,7 +206,7 @@ def test_linear_attention_over_all_keys_equals_its_explicit_weights() -> None:
 def test_the_chosen_kernel_equals_the_one_with_weights(
     kind: str, causal: bool, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multihead, "LONG_WITH_GRADIENT", 16)
+    monkeypatch.setattr(kernels, "LONG_WITH_GRADIENT", 16)
     module, inputs = module_of(kind), torch.randn(2, length, 12)
     real = None if causal else some_real(length)
     visibility = visibility_of(length, length, causal=causal, real=real, **options_of(kind))
@@ -243,7 +243,7 @@ def test_cached_steps_equal_the_full_pass(kind: str, cuts: set[int]) -> None:
 
 @pytest.mark.parametrize("source", [7, 20])
 def test_attention_across_follows_the_formula(source: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multihead, "LONG_WITH_GRADIENT", 16)
+    monkeypatch.setattr(kernels, "LONG_WITH_GRADIENT", 16)
     module = module_of("plain")
     inputs, memory = torch.randn(2, 3, 12), torch.randn(2, source, 12)
     real = some_real(source)

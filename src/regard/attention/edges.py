@@ -13,11 +13,15 @@ import torch
 import torch.nn.functional as F
 
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.device import on_host
+from regard.compute.dropout import keep_mask
 
 # Numbers in one pass: enough to hide the cost of a call, few enough to stay in the cache.
 BLOCK = 1 << 18
 # Edges whose vectors are gathered at once where a score needs both ends.
 CHUNK = 1 << 11
+# The same for other devices, which want few large steps.
+LARGE_BLOCK, LARGE_CHUNK = 1 << 24, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,8 @@ class Edges:
 
     def blocks(self, heads: int) -> list[slice]:
         """Return the heads in blocks that are worked on together."""
-        size = max(1, min(heads, BLOCK // max(1, self.count)))
+        most = BLOCK if on_host(self.source) else LARGE_BLOCK
+        size = max(1, min(heads, most // max(1, self.count)))
         return [slice(first, min(first + size, heads)) for first in range(0, heads, size)]
 
     @cached_property
@@ -93,8 +98,8 @@ class Edges:
         return {}
 
     def _copied(self, count: int) -> Edges:
-        copy = torch.arange(count)[:, None]
-        end = torch.tensor([count * self.count])
+        copy = torch.arange(count, device=self.source.device)[:, None]
+        end = self.starts.new_full((1,), count * self.count)
         return Edges(
             (self.source + copy * self.sources).flatten(),
             (self.target + copy * self.targets).flatten(),
@@ -166,27 +171,11 @@ def attend_edges(
     Dropout leaves out edges of the sum; alpha is as it was before. No gradient flows through the
     alpha that is returned, only through the sum.
     """
-    keep = keep_mask(scores.shape, dropout) if dropout > 0 else None
+    keep = keep_mask(scores, dropout) if dropout > 0 else None
     context, weights = _AttendEdges.apply(  # type: ignore[no-untyped-call]
         scores, values, edges, keep, 1.0 / (1.0 - dropout)
     )
     return context, weights
-
-
-def keep_mask(shape: torch.Size, dropout: float) -> Tensor:
-    """Return which numbers dropout keeps, from 16 random bits for each."""
-    count = shape.numel()  # a random float each would take five times as long
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    threshold = round(dropout * 65_536) - 32_768
-    return (bits.view(torch.int16)[:count] >= threshold).view(shape)
-
-
-def drop(values: Float[Tensor, "*shape"], dropout: float) -> Float[Tensor, "*shape"]:
-    """Return the values with a share of them set to zero and the others scaled up."""
-    if dropout == 0.0:
-        return values
-    kept = keep_mask(values.shape, dropout).to(values.dtype)
-    return values * kept.mul_(1.0 / (1.0 - dropout))
 
 
 class _NeighbourSum(torch.autograd.Function):
@@ -217,7 +206,7 @@ class _AdditiveScores(torch.autograd.Function):
         heads = target_term.shape[1]
         targets, sources = target_term.t().contiguous(), source_term.t().contiguous()
         scores = target_term.new_empty(heads, edges.count)
-        positive = torch.empty(heads, edges.count, dtype=torch.bool)
+        positive = scores.new_empty(heads, edges.count, dtype=torch.bool)
         for block in edges.blocks(heads):
             copy = edges.copies(block.stop - block.start)
             part = targets[block].flatten().index_select(0, copy.target)
@@ -341,6 +330,9 @@ def _shifted(scores: Tensor, edges: Edges) -> Tensor:
     """Return the scores, minus the highest of each neighbourhood where exp would overflow."""
     if not edges.count:
         return scores.clone()
+    if not on_host(scores):  # where looking at the numbers would cost a pause
+        empty = scores.new_full((edges.targets,), float("-inf"))
+        return scores - empty.scatter_reduce_(0, edges.target, scores, "amax")[edges.target]
     low, high = torch.aminmax(scores)
     if low > -60.0 and high < 60.0:  # sums of exp(60) are far from overflow, exp(-60) from zero
         return scores.clone()
@@ -390,9 +382,11 @@ def _products(queries: Tensor, keys: Tensor, edges: Edges) -> Tensor:
 
 
 def _chunks(edges: Edges) -> list[slice]:
-    return [slice(first, first + CHUNK) for first in range(0, edges.count, CHUNK)]
+    size = CHUNK if on_host(edges.source) else LARGE_CHUNK
+    return [slice(first, first + size) for first in range(0, edges.count, size)]
 
 
 def _starts(ends: Tensor, nodes: int) -> Tensor:
     """Return where each node's edges begin, if the edges are sorted by this end."""
-    return F.pad(torch.bincount(ends, minlength=nodes).cumsum(0), (1, 0))
+    counts = ends.new_zeros(nodes).scatter_add_(0, ends, torch.ones_like(ends))
+    return F.pad(counts.cumsum(0), (1, 0))

@@ -17,6 +17,7 @@ from regard.attention import edges as edge_kernels
 from regard.attention.probe import Probe
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.dropout import drop
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +100,8 @@ def drop_features(features: Features, dropout: float) -> Features:
     if dropout == 0.0:
         return features
     if isinstance(features, SparseFeatures):
-        return SparseFeatures(features.entries, edge_kernels.drop(features.values, dropout))
-    return edge_kernels.drop(features, dropout)
+        return SparseFeatures(features.entries, drop(features.values, dropout))
+    return drop(features, dropout)
 
 
 def dense(features: Features) -> Float[Tensor, "nodes features"]:
@@ -108,7 +109,8 @@ def dense(features: Features) -> Float[Tensor, "nodes features"]:
     if isinstance(features, Tensor):
         return features
     place = features.entries.target, features.entries.source
-    return torch.zeros(features.shape).index_put(place, features.values, accumulate=True)
+    empty = features.values.new_zeros(features.shape)
+    return empty.index_put(place, features.values, accumulate=True)
 
 
 SLOPE = 0.2  # of LeakyReLU, as in Velickovic et al. 2018, section 2.1
@@ -340,7 +342,7 @@ class GraphAttention(nn.Module):
         # With fewer than three projections, some of queries, keys and values are the same tensor.
         own_keys = 0 if self.score.keys_are_queries else min(1, len(parts) - 1)
         queries, keys, values = parts[0], parts[own_keys], parts[-1]
-        values = edge_kernels.drop(values, dropout)
+        values = drop(values, dropout)
         weights = None
         if with_weights or probe is not None or torch.is_grad_enabled():
             context, weights = self._attended(queries, keys, values, edges, probe)

@@ -12,6 +12,7 @@ from regard.attention.masks import Visibility, forbidden
 from regard.attention.patterns import Pattern
 from regard.base.results import Attended
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import HOST
 from regard.compute.kernels import Drop
 
 SEED = 2020  # of the rotations, which are the same in every layer and every training
@@ -45,7 +46,7 @@ class HashedPattern(Pattern):
         generator = torch.Generator().manual_seed(SEED)
         shape = (rounds, head_dim, buckets // 2)
         self.rotations: Tensor
-        drawn = torch.randn(shape, generator=generator, device="cpu")
+        drawn = torch.randn(shape, generator=generator, device=HOST)
         self.register_buffer("rotations", drawn, persistent=False)
 
     @property

@@ -42,7 +42,7 @@ def unrolled_weights(
     gates: Float[Tensor, "batch time hidden"],
 ) -> Float[Tensor, "batch target source hidden"]:
     """Return the weight of h~_i in h_t, (prod_{j=i+1..t} u_j)(1 - u_i), for every t and i."""
-    earlier = causal_mask(gates.shape[1]).to(gates.device)  # [target, source]: i <= t
+    earlier = causal_mask(gates.shape[1], device=gates.device)  # [target, source]: i <= t
     later = (earlier & ~earlier.T)[None, :, :, None]  # i < t
     # Products and not sums of logarithms, which are -inf - (-inf) behind a gate of exactly 0.
     factors = gates[:, :, None].where(later, torch.ones_like(gates)[:, None])
@@ -152,7 +152,7 @@ class FreeCandidatesRung(nn.Module):
     ) -> Attended:
         """Return h_t for all t at once and, on request, alpha."""
         items = torch.tanh(self.features(inputs))
-        mask = _mask(inputs.shape[1], causal=self.causal)
+        mask = _mask(inputs, causal=self.causal)
         alpha = masked_softmax(self.match(items, inputs), mask)
         return Attended(torch.bmm(alpha, items), alpha if with_weights else None)
 
@@ -195,7 +195,7 @@ class KeyValueRung(nn.Module):
             for part in (self.query, self.key, self.value)
         )  # each [batch, heads, time, head_dim]
         scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
-        alpha = masked_softmax(scores, _mask(time, causal=self.causal))
+        alpha = masked_softmax(scores, _mask(inputs, causal=self.causal))
         context = (alpha @ value).transpose(1, 2).flatten(2)
         return Attended(context, alpha.mean(dim=1) if with_weights else None)
 
@@ -217,8 +217,11 @@ def _with_positions(
     return KeyValueRung(input_dim=input_dim, hidden=hidden, heads=heads, positions=table)
 
 
-def _mask(time: int, *, causal: bool) -> Bool[Tensor, "time time"]:
-    return causal_mask(time) if causal else torch.ones(time, time, dtype=torch.bool)
+def _mask(
+    inputs: Float[Tensor, "batch time input_dim"], *, causal: bool
+) -> Bool[Tensor, "time time"]:
+    every = causal_mask(inputs.shape[1], device=inputs.device)
+    return every if causal else torch.ones_like(every)
 
 
 HEADS = 4

@@ -19,9 +19,9 @@ def padding_mask(lengths: Int[Tensor, "batch"], *, size: int) -> Bool[Tensor, "b
     return positions[None, :] < lengths[:, None]
 
 
-def causal_mask(size: int) -> Bool[Tensor, "{size} {size}"]:
+def causal_mask(size: int, *, device: torch.device | None = None) -> Bool[Tensor, "{size} {size}"]:
     """Return the mask by which position t attends to positions up to t: the future never leaks."""
-    return torch.ones(size, size, dtype=torch.bool).tril()
+    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
 
 
 def forbidden(dtype: torch.dtype) -> float:
@@ -165,9 +165,12 @@ class Visibility:
     @property
     def causal_only(self) -> bool:
         """Return whether nothing but the future is hidden, from first key to last."""
-        padded = self.real is not None and not bool(self.real.all())
-        plain = self.window is None and self.distance_bias is None and not padded
-        return self.causal and plain and self.target == self.source and not self.crosses_segments
+        plain = self.window is None and self.distance_bias is None
+        plain = plain and not self.crosses_segments
+        if not (self.causal and plain and self.target == self.source):
+            return False
+        # Elsewhere asking would cost a pause, and a compiler cannot ask.
+        return self.real is None or (uses_hand_kernels(self.real) and bool(self.real.all()))
 
     @property
     def crosses_segments(self) -> bool:

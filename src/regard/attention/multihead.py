@@ -18,10 +18,11 @@ from regard.attention.probe import Probe
 from regard.attention.scores import AttentionScore
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import uses_hand_kernels
+from regard.compute.device import HOST, uses_hand_kernels
 from regard.compute.dropout import Dropout
 from regard.compute.kernels import (
     fused_attention,
+    fused_pays,
     group_penalties,
     group_queries,
     plain_attention,
@@ -29,12 +30,6 @@ from regard.compute.kernels import (
     split_heads,
 )
 from regard.compute.linear import Linear, linear
-
-# The number of keys from which torch's fused kernel is faster on a CPU than batched products:
-# without a gradient, and with one.
-LONG = 32
-LONG_WITH_GRADIENT = 128
-
 
 Past = KeysValues | efficient.LinearState
 
@@ -183,10 +178,12 @@ class MultiHeadAttention(nn.Module):
             query = self.query_norm(query)
         if with_weights or self.score is not None or probe is not None:
             found = self._plain(query, memory.keys, memory.values, penalties=penalties, probe=probe)
-        elif self._drops or not _is_long(inputs.shape[1], memory.keys.shape[2]):
-            found = self._short(query, memory.keys, memory.values, penalties=penalties)
+        elif fused_pays(query, memory.keys, drops=self._drops):
+            found = fused_attention(
+                query, memory.keys, memory.values, penalties=penalties, dropout=self._share
+            )
         else:
-            found = fused_attention(query, memory.keys, memory.values, penalties=penalties)
+            found = self._short(query, memory.keys, memory.values, penalties=penalties)
         return self._joined(found, with_weights=with_weights)
 
     def _attend(
@@ -223,10 +220,13 @@ class MultiHeadAttention(nn.Module):
                 real=visibility.real,
                 dropout=self._drop,
             )
-        if simple and not self._drops and _is_long(visibility.target, visibility.source):
+        if simple and fused_pays(query, keys, drops=self._drops):
             only = visibility.causal_only
             penalties = None if only else visibility.penalties
-            return fused_attention(query, keys, values, penalties=penalties, causal_only=only)
+            share = self._share
+            return fused_attention(
+                query, keys, values, penalties=penalties, causal_only=only, dropout=share
+            )
         if simple:
             return self._short(query, keys, values, penalties=visibility.penalties)
         found = self._plain(
@@ -310,9 +310,9 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Attend by batched products; on a CPU with the gradient by hand."""
         learned_bias = penalties is not None and penalties.requires_grad  # no gradient by hand
-        if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled("cpu"):
+        if learned_bias or not uses_hand_kernels(query) or torch.is_autocast_enabled(HOST.type):
             return Attended(self._plain(query, keys, values, penalties=penalties).context, None)
-        share = self.dropout.p if self._drops else 0.0
+        share = self._share
         if self.groups == self.heads:
             context = short_attention(query, keys, values, penalties=penalties, dropout=share)
             return Attended(context, None)
@@ -358,6 +358,10 @@ class MultiHeadAttention(nn.Module):
         return self.training and self.dropout.p > 0
 
     @property
+    def _share(self) -> float:
+        return self.dropout.p if self._drops else 0.0
+
+    @property
     def _drop(self) -> Dropout | None:
         return self.dropout if self._drops else None
 
@@ -385,8 +389,3 @@ def score_heads(
     """Return the score of every pair in every head, with the same parameters for all heads."""
     found: Tensor = score(query.flatten(0, 1), score.prepare(keys.flatten(0, 1)))
     return found.view(*query.shape[:2], *found.shape[1:])
-
-
-def _is_long(target: int, source: int) -> bool:
-    """Return whether the fused kernel pays; for a single query it never does."""
-    return target > 1 and source >= (LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG)

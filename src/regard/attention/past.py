@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import HOST, moved
 
 # The least number of positions that there is room for.
 LEAST_ROOM = 32
@@ -124,13 +125,14 @@ def owners_of(rows: Int[Tensor, "chosen"], *, width: int, sentences: int) -> Own
 
     Where sentences would not have equally many, each row gets a sentence of its own.
     """
-    owner = torch.div(rows, width, rounding_mode="floor")
+    there = rows.device
+    owner = torch.div(rows.to(HOST), width, rounding_mode="floor")  # one pause for all that follows
     kept, counts = torch.unique_consecutive(owner, return_counts=True)
     if not len(rows) or int(counts.min()) != int(counts.max()):
-        return Owners(owner, 1)
-    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=rows.device)):
+        return Owners(moved(owner, there), 1)
+    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=HOST)):
         return Owners(None, int(counts[0]))
-    return Owners(kept, int(counts[0]))
+    return Owners(moved(kept, there), int(counts[0]))
 
 
 class TreePaths(NamedTuple):

@@ -22,6 +22,7 @@ from regard.attention.places import (
 )
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.tables import RowTable
 
 
 class NoPositions(Positions):
@@ -56,32 +57,30 @@ class Sinusoids(AddedPositions):
         if model_dim % 2:
             raise ValueError(f"sinusoidal positions: model_dim ({model_dim}) must be even")
         waves = model_dim // 2
-        self.layout = layout
-        self.offset = offset
-        steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - 1 if stretched else waves)
-        self.rates: Tensor
+        self.layout, self.offset = layout, offset
         # In double precision, so that far positions are as exact as near ones.
-        self.register_buffer("rates", torch.exp(-math.log(base) * steps), persistent=False)
+        steps = torch.arange(waves, dtype=torch.float64) / max(1, waves - stretched)
+        self.rates = torch.exp(-math.log(base) * steps)
+        self.here: Tensor
+        self.register_buffer("here", torch.empty(0), persistent=False)  # moves with the model
+        self.table = RowTable(self._vectors)
 
     @classmethod
     def build(cls, options: PositionOptions) -> Sinusoids:
         """Return sinusoids in the layout of the options."""
-        return cls(
-            options.model_dim,
-            layout=options.sinusoids,
-            offset=options.sinusoid_offset,
-            stretched=options.stretched_sinusoids,
-        )
+        layout, offset = options.sinusoids, options.sinusoid_offset
+        stretched = options.stretched_sinusoids
+        return cls(options.model_dim, layout=layout, offset=offset, stretched=stretched)
 
     def forward(
         self, length: int, *, start: int = 0, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "{length} model_dim"]:
         """Return the vectors of `length` positions from `start` on."""
-        first = start + self.offset
-        places = torch.arange(first, first + length, device=self.rates.device)
-        angles = places[:, None] * self.rates.double()  # [length, waves]
-        pair = (angles.sin(), angles.cos())
-        halves = self.layout == "halves"
+        return self.table.on(self.here, first=start + self.offset, length=length, dtype=dtype)
+
+    def _vectors(self, first: int, length: int, dtype: torch.dtype) -> Tensor:
+        angles = torch.arange(first, first + length, device=self.rates.device)[:, None] * self.rates
+        pair, halves = (angles.sin(), angles.cos()), self.layout == "halves"  # [length, waves]
         return (torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(1)).to(dtype)
 
 
@@ -253,14 +252,14 @@ class Rotary(RotatedPositions):
         self, heads: Float[Tensor, "batch heads time head_dim"], *, start: int = 0
     ) -> Float[Tensor, "batch heads time head_dim"]:
         """Return the vectors rotated by the angles of the positions from `start` on."""
-        waves = self.sinusoids(heads.shape[2], start=start, dtype=heads.dtype)
+        waves = self.sinusoids.table.on(heads, first=start, length=heads.shape[2])
         sine, cosine = waves.chunk(2, dim=-1)  # [time, head_dim / 2]
         first, second = heads.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
     def agreement(self, length: int, *, head_dim: int) -> Float[Tensor, "{length} waves"]:
         """Return the cosine of the angle between equal vectors, for every distance and wave."""
-        return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates.double())
+        return torch.cos(torch.arange(length)[:, None] * self.sinusoids.rates)
 
 
 def slowed(rates: Float[Tensor, "waves"], options: PositionOptions) -> Float[Tensor, "waves"]:

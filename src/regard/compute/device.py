@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -81,13 +82,22 @@ def computing_on(name: str | torch.device | None) -> Iterator[torch.device]:
         _CHOSEN.reset(before)
 
 
+class Movable:
+    """A plain object made of tensors, which `moved` takes along attribute by attribute."""
+
+
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 Anything = TypeVar("Anything")
 
 
 def placed(model: AnyModule) -> AnyModule:
-    """Return a model after putting it onto the current device."""
-    return model.to(current_device())
+    """Return a model after putting it onto the current device.
+
+    One in double precision stays on the processor if the device has no such numbers.
+    """
+    device = current_device()
+    double = any(parameter.dtype == torch.float64 for parameter in model.parameters())
+    return model.to(HOST if double and not has_doubles(device) else device)
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -112,6 +122,9 @@ def moved(value: Anything, device: torch.device) -> Anything:
         found = type(value)(*new_parts) if hasattr(value, "_fields") else type(value)(new_parts)
     elif isinstance(value, list):
         found = [moved(part, device) for part in value]
+    elif isinstance(value, Movable):
+        found = copy(value)
+        vars(found).update({name: moved(part, device) for name, part in vars(value).items()})
     elif isinstance(value, dict):
         found = {name: moved(part, device) for name, part in value.items()}
     return found  # type: ignore[no-any-return]
@@ -120,6 +133,25 @@ def moved(value: Anything, device: torch.device) -> Anything:
 def beside(model: nn.Module, value: Anything) -> Anything:
     """Return a batch, or any other value made of tensors, on the device of a model."""
     return moved(value, device_of(model))
+
+
+def has_doubles(device: torch.device) -> bool:
+    """Return whether a device has numbers of 64 bits."""
+    try:
+        torch.empty(0, dtype=torch.float64, device=device)
+    except (TypeError, RuntimeError):
+        return False
+    return True
+
+
+def doubled(tensor: Tensor) -> Tensor:
+    """Return numbers in double precision: on their device, or on the processor if it has none."""
+    return (tensor if has_doubles(tensor.device) else tensor.to(HOST)).double()
+
+
+def finest(device: torch.device) -> torch.dtype:
+    """Return the type of the most exact numbers that a device has."""
+    return torch.float64 if has_doubles(device) else torch.float32
 
 
 def random_states() -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.base.shapes import Float, Int, Tensor
-from regard.compute.device import uses_hand_kernels
+from regard.compute.device import on_host, uses_hand_kernels
 
 LEVELS = 1 << 16
 
@@ -119,3 +119,22 @@ class _RectifiedDropout(torch.autograd.Function):
         (active,) = ctx.saved_tensors
         passed: Tensor = torch.ops.aten.threshold_backward(gradient, active, 0)
         return passed.mul_(ctx.scale), None
+
+
+def keep_mask(values: Tensor, dropout: float) -> Tensor:
+    """Return which of these numbers dropout keeps, from 16 random bits for each."""
+    shape = values.shape
+    if not on_host(values):
+        return torch.rand(shape, device=values.device) >= dropout
+    count = shape.numel()  # a random float each would take five times as long
+    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    threshold = round(dropout * 65_536) - 32_768
+    return (bits.view(torch.int16)[:count] >= threshold).view(shape)
+
+
+def drop(values: Float[Tensor, "*shape"], dropout: float) -> Float[Tensor, "*shape"]:
+    """Return the values with a share of them set to zero and the others scaled up."""
+    if dropout == 0.0:
+        return values
+    kept = keep_mask(values, dropout).to(values.dtype)
+    return values * kept.mul_(1.0 / (1.0 - dropout))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from regard.base.errors import NonFiniteError, RegardError, RunError, SettingsError
+from regard.compute.device import on_host
 
 Item = TypeVar("Item")
 
@@ -167,7 +168,7 @@ class Group:
 
     def _wait(self, work: Any, tensor: Tensor) -> None:
         """Wait until an exchange has ended, or a process is lost."""
-        if tensor.device.type != "cpu":  # torch's own watchdog looks after these
+        if not on_host(tensor):  # torch's own watchdog looks after these
             work.wait()
             return
         while True:

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.base.results import Attended
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import uses_hand_kernels
+from regard.compute.device import on_host, uses_hand_kernels
 from regard.compute.dropout import kept_and_scale
 
 Drop = Callable[[Tensor], Tensor]
@@ -78,6 +78,28 @@ def plain_attention(
     return Attended(context if see is None else see("context", context), weights)
 
 
+# The number of keys from which torch's fused kernel is faster on a CPU than batched products:
+# without a gradient, and with one.
+LONG = 32
+LONG_WITH_GRADIENT = 128
+
+
+def fused_pays(
+    query: Float[Tensor, "batch heads target head_dim"],
+    keys: Float[Tensor, "batch groups source head_dim"],
+    *,
+    drops: bool,
+) -> bool:
+    """Return whether torch's fused kernel pays: always, but on a processor for long inputs.
+
+    There its dropout is slow, and for a single query it never pays.
+    """
+    if not on_host(query):
+        return True
+    least = LONG_WITH_GRADIENT if torch.is_grad_enabled() else LONG
+    return not drops and query.shape[2] > 1 and keys.shape[2] >= least
+
+
 def fused_attention(
     query: Float[Tensor, "batch heads target head_dim"],
     keys: Float[Tensor, "batch groups source head_dim"],
@@ -85,6 +107,7 @@ def fused_attention(
     *,
     penalties: Tensor | None = None,
     causal_only: bool = False,
+    dropout: float = 0.0,
 ) -> Attended:
     """Return the context by torch's fused kernel, which never holds all the weights.
 
@@ -96,6 +119,7 @@ def fused_attention(
         values,
         attn_mask=None if causal_only else _four_axes(penalties),
         is_causal=causal_only,
+        dropout_p=dropout,
         enable_gqa=query.shape[1] != keys.shape[1],
     )
     return Attended(context, None)

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import has_idle_avx512
+from regard.compute.device import HOST, has_idle_avx512, on_host
 from regard.compute.precision import narrowed, narrows
 
 # The number of multiplications below which preparing a product costs more than it saves, and the
@@ -43,7 +43,7 @@ def linear(
             return found if bias is None else found + bias
         narrow: Tensor = _NarrowLinear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
         return narrow
-    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled("cpu"):
+    if not onednn_pays(inputs, weight.T) or torch.is_autocast_enabled(HOST.type):
         return F.linear(inputs, weight, bias)
     if not torch.is_grad_enabled() and (kept := _kept_transposed(weight)) is not None:
         return onednn_product(inputs, kept, bias)
@@ -95,7 +95,7 @@ def add_product(
 
 def transposed(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "columns rows"]:
     """Return a transposed matrix that is to be the right side of many products."""
-    return matrix.T.contiguous() if matrix.device.type == "cpu" and prefers_onednn() else matrix.T
+    return matrix.T.contiguous() if on_host(matrix) and prefers_onednn() else matrix.T
 
 
 class _Linear(torch.autograd.Function):
@@ -155,7 +155,7 @@ def onednn_pays(left: Tensor, right: Tensor) -> bool:
         not torch.compiler.is_compiling()  # first: a compiler cannot look at the processor
         and prefers_onednn()
         and left.dtype == right.dtype == torch.float32
-        and left.device.type == "cpu"
+        and on_host(left)
         and left.numel() * right.shape[1] >= FEWEST_ELEMENTS
     )
 

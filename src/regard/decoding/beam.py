@@ -17,6 +17,7 @@ from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN
+from regard.compute.device import HOST, finest, moved, on_host
 from regard.decoding import search
 from regard.decoding.constraints.batch import choose_by_allocation
 from regard.decoding.rules import Rules, Written
@@ -53,10 +54,13 @@ class Finished:
         self.penalty = options.penalty
         self.groups = options.groups
         shape = (len(limits), self.groups, min(options.n_best, options.beam // self.groups))
-        self.divisors = self.penalty.divisor(limits)  # of the longest possible output
-        self.scores = torch.full(shape, search.IMPOSSIBLE, dtype=torch.float64)
-        self.totals = torch.full(shape, search.IMPOSSIBLE)
-        self.places = torch.zeros(*shape, 2, dtype=torch.long)  # step, row
+        device = limits.device
+        self.exact = finest(device)
+        # Of the longest possible output.
+        self.divisors = self.penalty.divisor(limits).to(self.exact).to(device)
+        self.scores = torch.full(shape, search.IMPOSSIBLE, dtype=self.exact, device=device)
+        self.totals = torch.full(shape, search.IMPOSSIBLE, device=device)
+        self.places = torch.zeros(*shape, 2, dtype=torch.long, device=device)  # step, row
 
     def add(
         self,
@@ -68,11 +72,11 @@ class Finished:
     ) -> None:
         """Keep the endings of a step that are better than those found before."""
         ends = chosen.ends
-        if not bool((ends > search.IMPOSSIBLE).any()):
-            return
-        scores = ends.double() / self.penalty.divisor(torch.tensor(step + 1))
+        if on_host(ends) and not bool((ends > search.IMPOSSIBLE).any()):
+            return  # elsewhere looking would take longer than sorting
+        scores = ends.to(self.exact) / float(self.penalty.divisor(torch.tensor(step + 1)))
         scores = scores if penalties is None else scores + penalties
-        rows = torch.arange(ends.numel()).view(ends.shape)
+        rows = torch.arange(ends.numel(), device=ends.device).view(ends.shape)
         places = torch.stack([torch.full_like(rows, step), rows], dim=2)
         by_group = (len(ends), self.groups, -1)
         every = torch.cat([self.scores[alive], scores.view(by_group)], dim=2)
@@ -96,9 +100,8 @@ class Finished:
     def hypotheses(self, pointers: search.BackPointers, *, n_best: int) -> list[list[Hypothesis]]:
         """Return the hypotheses, best first; one found by two groups counts once."""
         found = []
-        for scores, totals, places in zip(
-            self.scores.flatten(1), self.totals.flatten(1), self.places.flatten(1, 2), strict=True
-        ):
+        every = (self.scores.flatten(1), self.totals.flatten(1), self.places.flatten(1, 2))
+        for scores, totals, places in zip(*moved(every, HOST), strict=True):
             best: dict[tuple[int, ...], Hypothesis] = {}
             for index in scores.sort(descending=True, stable=True).indices.tolist():
                 if scores[index] == search.IMPOSSIBLE or len(best) == n_best:
@@ -138,9 +141,12 @@ def beam_search(
         rows = written.sentences.repeat_interleave(options.groups)
         state, written = model.select(state, rows), written.select(rows)
     tokens = torch.full_like(written.sentences, BEGIN)
-    alive = torch.arange(len(source))
-    totals = torch.zeros(len(source), options.groups)  # [sentences alive, live prefixes of each]
-    covered = torch.zeros(len(tokens), mask.shape[1]) if options.coverage else None
+    alive = torch.arange(len(source), device=source.device)
+    # [sentences alive, live prefixes of each]
+    totals = torch.zeros(len(source), options.groups, device=source.device)
+    covered = None
+    if options.coverage:
+        covered = torch.zeros(len(tokens), mask.shape[1], device=source.device)
     for _ in range(int(rules.limits.max())):  # at its limit every hypothesis ends
         width = totals.shape[1]
         step = model.step(tokens, state, with_weights=with_weights or covered is not None)
@@ -153,12 +159,12 @@ def beam_search(
             missed = _coverage_penalties(covered, mask[written.sentences]).view(totals.shape)
             penalties = options.coverage * missed
         finished.add(alive, chosen, step=pointers.steps - 1, penalties=penalties)
-        going = (~finished.is_done(alive, chosen.totals)).nonzero().squeeze(1)
+        going, unchanged = _going(finished.is_done(alive, chosen.totals), chosen, width=width)
         if not len(going):
             break
         rows = (going[:, None] * width + chosen.parents[going]).flatten()
         tokens = chosen.tokens[going].flatten()
-        state = step.state if _unchanged(rows, len(values)) else model.select(step.state, rows)
+        state = step.state if unchanged else model.select(step.state, rows)
         covered = None if covered is None else covered[rows]
         written = rules.follow(written.select(rows), tokens)
         pointers.add(rows, tokens)
@@ -190,5 +196,16 @@ def _coverage_penalties(covered: Tensor, mask: Tensor) -> Tensor:
     return (covered.clamp(1e-6, 1.0).log() * mask).sum(dim=1)
 
 
-def _unchanged(rows: Tensor, count: int) -> bool:
-    return len(rows) == count and torch.equal(rows, torch.arange(count))
+def _going(done: Tensor, chosen: search.Chosen, *, width: int) -> tuple[Tensor, bool]:
+    """Return which sentences go on, and whether all rows of the step stay as they are.
+
+    This is the one pause of a step on other devices than the processor.
+    """
+    places = torch.arange(chosen.parents.shape[1], device=done.device)
+    same = (chosen.parents == places).all()
+    facts = torch.stack([(~done).sum(), same, chosen.totals.isnan().any()])
+    count, unchanged, broken = facts.tolist()
+    if broken:
+        search.require_numbers(chosen.totals)
+    going = torch.argsort(done, stable=True)[:count]  # those that are not done come first
+    return going, bool(unchanged) and count == len(done) and len(places) == width

@@ -9,8 +9,9 @@ from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis
 from regard.base.shapes import Bool, Int, Tensor
 from regard.base.special_tokens import BEGIN, END
+from regard.compute.device import HOST, moved, on_host
 from regard.decoding.rules import Rules
-from regard.decoding.search import IMPOSSIBLE, BackPointers, LengthPenalty
+from regard.decoding.search import IMPOSSIBLE, BackPointers, LengthPenalty, require_numbers
 
 State = TypeVar("State")
 # From log-probabilities and the numbers of their rows to the token of each row.
@@ -18,6 +19,8 @@ Pick = Callable[[Tensor, Tensor], Tensor]
 
 # Finished rows are removed when at most this share is live, since removing copies the others.
 COMPACT_BELOW = 0.75
+# After how many steps a search on an accelerator looks which rows are finished.
+LOOKS = 4
 
 
 @torch.inference_mode()
@@ -38,13 +41,13 @@ def follow_paths(
         rows = written.sentences.repeat_interleave(paths)
         state, written = model.select(state, rows), written.select(rows)
     count = len(written.sentences)
-    pointers = BackPointers(keep_weights=with_weights)
-    totals = torch.zeros(count)
-    ends = torch.full((count, 2), -1)  # the step at which each path ended, and its row there
-    numbers = torch.arange(count)  # which path each row is
-    live = torch.ones(count, dtype=torch.bool)
-    tokens = torch.full((count,), BEGIN)
-    for _ in range(int(rules.limits.max())):  # at its limit every path ends
+    pointers, device = BackPointers(keep_weights=with_weights), source.device
+    totals = torch.zeros(count, device=device)
+    ends = torch.full((count, 2), -1, device=device)  # the step and the row of each path's end
+    numbers = torch.arange(count, device=device)  # which path each row is
+    live = torch.ones(count, dtype=torch.bool, device=device)
+    tokens = torch.full((count,), BEGIN, device=device)
+    for number in range(int(rules.limits.max())):  # at its limit every path ends
         step = model.step(tokens, state, with_weights=with_weights)
         pointers.add_weights(step.weights)
         values = rules.log_probabilities(step.logits, written)
@@ -52,29 +55,34 @@ def follow_paths(
         gained = values.gather(1, tokens[:, None]).squeeze(1)
         stuck = gained == IMPOSSIBLE
         ending = live & (tokens == END) & ~stuck
-        totals[numbers[live]] += gained[live]
-        ends[numbers[ending], 0] = pointers.steps - 1
-        ends[numbers[ending], 1] = ending.nonzero().squeeze(1)
+        rows = torch.arange(len(live), device=device)
+        totals.index_add_(0, numbers, torch.where(live, gained, 0.0))
+        here = torch.stack([torch.full_like(rows, pointers.steps - 1), rows], dim=1)
+        ends[numbers] = torch.where(ending[:, None], here, ends[numbers])
         live = live & ~ending & ~stuck
-        if not bool(live.any()):
+        # Looking costs other devices a pause: there it waits for its turn.
+        looks = on_host(live) or number % LOOKS == LOOKS - 1
+        alive = int(live.sum()) if looks else len(live)
+        if not alive:
             break
-        rows = torch.arange(len(live))
         state = step.state
-        if int(live.sum()) <= COMPACT_BELOW * len(live):
-            rows = live.nonzero().squeeze(1)
+        if alive <= COMPACT_BELOW * len(live):
+            rows = torch.argsort(~live, stable=True)[:alive]
             state = model.select(state, rows)
             numbers, live = numbers[rows], live[rows]
             written, tokens = written.select(rows), tokens[rows]
         written = rules.follow(written, tokens)
         pointers.add(rows, tokens)
+    ends, totals = moved((ends, totals), HOST)
+    require_numbers(totals)
     divisors = penalty.divisor(ends[:, 0] + 1)
     found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
-    for number, (step_number, row) in enumerate(ends.tolist()):
+    for path, (step_number, row) in enumerate(ends.tolist()):
         if row >= 0:
             output, attention = pointers.read(step=step_number, row=row)
-            total = float(totals[number])
-            score = total / float(divisors[number])
-            found[number // paths].append(Hypothesis(output, total, score, attention))
+            total = float(totals[path])
+            score = total / float(divisors[path])
+            found[path // paths].append(Hypothesis(output, total, score, attention))
     return found
 
 

@@ -9,6 +9,7 @@ import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import END
+from regard.compute.device import doubled, on_host
 from regard.decoding.constraints.batch import BatchConstraints, ConstraintState
 from regard.decoding.search import IMPOSSIBLE, next_log_probabilities
 
@@ -50,10 +51,11 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], mass: float) -> Float[Tensor
     if mass == 1:
         return logits
     ordered, order = _ranked(logits)
-    probabilities = torch.softmax(ordered.double(), dim=-1)
+    probabilities = torch.softmax(doubled(ordered), dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities  # what more probable tokens hold
     needed = before < mass
     needed[:, 0] = True
+    needed = needed.to(logits.device)
     return _only(logits, torch.zeros_like(needed).scatter_(-1, order, needed))
 
 
@@ -115,10 +117,10 @@ class Rules:
 
     def start(self) -> Written:
         """Return one row for each sentence, with nothing written."""
-        count = len(self.limits)
+        count, device = len(self.limits), self.limits.device
         return Written(
-            torch.arange(count),
-            torch.empty(count, 0, dtype=torch.long),
+            torch.arange(count, device=device),
+            torch.empty(count, 0, dtype=torch.long, device=device),
             None if self.constraints is None else self.constraints.start(),
         )
 
@@ -159,9 +161,9 @@ class Rules:
             )
         if self.least is not None:
             early = self.least[written.sentences] > length
-            if bool(early.any()):
+            if not on_host(early) or bool(early.any()):
                 values = values.clone()
-                values[early, END] = IMPOSSIBLE
+                values[:, END].masked_fill_(early, IMPOSSIBLE)
         if values is asked:
             return values
         nothing = (values.amax(dim=1) == IMPOSSIBLE)[:, None]
@@ -175,6 +177,6 @@ def _repeating(
     windows = tokens.unfold(1, size, 1)  # [rows, windows, size]
     last = tokens[:, tokens.shape[1] - size + 1 :]
     same = (windows[:, :, :-1] == last[:, None, :]).all(dim=2)
-    banned = torch.zeros(len(tokens), vocab, dtype=torch.bool)
+    banned = torch.zeros(len(tokens), vocab, dtype=torch.bool, device=tokens.device)
     # Windows that do not match ban padding, which is never chosen anyway.
     return banned.scatter_(1, torch.where(same, windows[:, :, -1], 0), True)

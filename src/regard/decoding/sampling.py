@@ -11,6 +11,7 @@ import torch
 from regard.base.protocols import StepDecoder
 from regard.base.results import Hypothesis, Step
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import HOST, doubled, moved, on_host
 from regard.decoding.greedy import follow_paths
 from regard.decoding.rules import (
     Rules,
@@ -51,10 +52,11 @@ def sample(
 
     The random numbers of a sentence depend on the seed and its own tokens, never on its neighbours.
     """
-    sentences = [row[kept].tolist() for row, kept in zip(source, mask, strict=True)]
+    given = moved((source, mask), HOST)
+    sentences = [row[kept].tolist() for row, kept in zip(*given, strict=True)]
     uniforms = [
-        _uniforms(options.seed, sentence, draw, length=int(limit))
-        for sentence, limit in zip(sentences, rules.limits, strict=True)
+        _uniforms(options.seed, sentence, draw, length=limit)
+        for sentence, limit in zip(sentences, rules.limits.tolist(), strict=True)
         for draw in range(count)
     ]
     found = follow_paths(
@@ -80,13 +82,17 @@ def _uniforms(
 
 def _picker(uniforms: list[Tensor], options: SamplingOptions) -> Callable[[Tensor, Tensor], Tensor]:
     numbers = torch.nn.utils.rnn.pad_sequence(uniforms, batch_first=True)
-    steps = iter(numbers.unbind(1))
+    steps: Iterator[Tensor] | None = None
 
     def pick(values: Tensor, rows: Tensor) -> Tensor:
         values = with_temperature(values, options.temperature)
         values = keep_top_k(values, options.top_k) if options.top_k else values
         values = keep_top_p(values, options.top_p)
-        return draw(torch.softmax(values.double(), dim=1), next(steps)[rows])
+        chances = torch.softmax(doubled(values), dim=1)
+        nonlocal steps
+        if steps is None:
+            steps = iter(numbers.to(chances.device).unbind(1))
+        return draw(chances, next(steps)[rows.to(chances.device)]).to(values.device)
 
     return pick
 
@@ -164,7 +170,8 @@ class Choice:
         if self.top_k is not None:
             logits = keep_top_k(logits, self.top_k)
         logits = keep_min_p(keep_top_p(logits, self.top_p), self.min_p)
-        return draw(torch.softmax(logits.double(), dim=-1), uniforms)
+        chances = torch.softmax(doubled(logits), dim=-1)
+        return draw(chances, uniforms.to(chances.device)).to(logits.device)
 
 
 class Drawn(NamedTuple):
@@ -185,6 +192,7 @@ def continuation(
     samples: int = 1,
     context: int | None = None,
     cache: bool = True,
+    device: torch.device = HOST,
 ) -> Iterator[list[Drawn]]:
     """Yield the next tokens of all live samples; `finished` tells whether a token ends its sample.
 
@@ -196,7 +204,8 @@ def continuation(
         np.random.Generator(np.random.PCG64([choice.seed, sample])) for sample in range(samples)
     ]
     alive = list(range(samples))
-    texts = torch.tensor([list(prompt)]).expand(samples, -1)  # [alive, tokens so far]
+    # [alive, tokens so far]
+    texts = torch.tensor([list(prompt)], device=device).expand(samples, -1)
     first = 0 if context is None else max(0, len(prompt) - context)
     state: State | None = None
     for _ in range(max_tokens):
@@ -204,7 +213,8 @@ def continuation(
             first, state = texts.shape[1] - max(1, context // 2), None
         fresh = texts[:, first:] if state is None else texts[:, -1:]
         step = model.read(fresh, model.start(len(alive)) if state is None else state)
-        require_numbers(step.logits)
+        if on_host(step.logits):  # elsewhere it would cost a pause of its own
+            require_numbers(step.logits)
         uniforms = [generators[sample].random() for sample in alive]
         chosen = choice(
             step.logits, before=texts, uniforms=torch.tensor(uniforms, dtype=torch.float64)
@@ -217,7 +227,7 @@ def continuation(
         texts = torch.cat([texts, chosen[:, None]], dim=1)
         state = step.state if cache else None
         if len(going) < len(alive):
-            rows = torch.tensor(going)
+            rows = torch.tensor(going, device=device)
             texts = texts[rows]
             state = None if state is None else model.select(state, rows)
             alive = [alive[row] for row in going]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from regard.base.errors import NonFiniteError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
+from regard.compute.device import HOST, doubled, on_host
 
 IMPOSSIBLE = float("-inf")
 
@@ -32,12 +34,14 @@ def next_log_probabilities(
     The end mark keeps the probability that the model gives it, so that a forced end is not free.
     """
     log_probabilities = torch.log_softmax(logits.float(), dim=-1)
-    require_numbers(log_probabilities[:, PAD])  # one NaN makes a row of them
+    looks = on_host(logits)  # elsewhere that would cost a pause: searches look at their totals
+    if looks:
+        require_numbers(log_probabilities[:, PAD])  # one NaN makes a row of them
     log_probabilities[:, PAD] = IMPOSSIBLE
     log_probabilities[:, BEGIN] = IMPOSSIBLE
-    if bool(end_only.any()):
+    if not looks or bool(end_only.any()):
         ends = log_probabilities[:, END].clone()
-        log_probabilities[end_only] = IMPOSSIBLE
+        log_probabilities.masked_fill_(end_only[:, None], IMPOSSIBLE)
         log_probabilities[:, END] = ends
     return log_probabilities
 
@@ -114,7 +118,7 @@ def choose_diverse(
     The cost affects what is chosen, but is not part of any log-probability.
     """
     width, found = totals.shape[1] // groups, []
-    cost = torch.zeros(len(values), 1, values.shape[2])
+    cost = values.new_zeros(len(values), 1, values.shape[2])
     for group in range(groups):
         mine = slice(group * width, (group + 1) * width)
         part = choose(values[:, mine] - cost, totals[:, mine], beam=beam // groups)
@@ -153,8 +157,8 @@ class BackPointers:
     def __init__(self, *, keep_weights: bool):
         self.keep_weights = keep_weights
         self.steps = 0
-        self._parents: list[NDArray[np.int64]] = []
-        self._tokens: list[NDArray[np.int64]] = []
+        self._parents: list[Tensor] = []
+        self._tokens: list[Tensor] = []
         self._weights: list[Tensor | None] = []
 
     def add_weights(self, weights: Float[Tensor, "rows source"] | None) -> None:
@@ -164,8 +168,19 @@ class BackPointers:
 
     def add(self, rows: Int[Tensor, "chosen"], tokens: Int[Tensor, "chosen"]) -> None:
         """Add the rows of the next step: which rows they continue, and with which tokens."""
-        self._parents.append(rows.numpy())
-        self._tokens.append(tokens.numpy())
+        self._parents.append(rows)
+        self._tokens.append(tokens)
+
+    @cached_property
+    def _written(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Parents and tokens of each step, when the search is over: one pause for all of them."""
+        sizes = [len(rows) for rows in self._parents]
+        if not sizes:
+            return []
+        both = (
+            torch.split(torch.cat(parts).to(HOST), sizes) for parts in (self._parents, self._tokens)
+        )
+        return [(p.numpy(), t.numpy()) for p, t in zip(*both, strict=True)]
 
     def read(self, *, step: int, row: int) -> tuple[tuple[int, ...], Tensor | None]:
         """Return the tokens of a row at the beginning of a step, and its attention.
@@ -174,15 +189,16 @@ class BackPointers:
         """
         tokens, rows = [], [row]
         for number in range(step - 1, -1, -1):
-            tokens.append(int(self._tokens[number][row]))
-            row = int(self._parents[number][row])
+            parents, written = self._written[number]
+            tokens.append(int(written[row]))
+            row = int(parents[row])
             rows.append(row)
         seen = [
             weights[row]
             for weights, row in zip(self._weights, reversed(rows), strict=False)
             if weights is not None
         ]
-        return tuple(reversed(tokens)), torch.stack(seen) if seen else None
+        return tuple(reversed(tokens)), torch.stack(seen).to(HOST) if seen else None
 
 
 def length_limits(
@@ -228,4 +244,4 @@ class LengthPenalty:
 
     def divisor(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Return the divisors of the log-probabilities of outputs of these lengths."""
-        return DIVISORS[self.kind](lengths.double(), self.alpha)
+        return DIVISORS[self.kind](doubled(lengths), self.alpha)

@@ -11,9 +11,15 @@ from typing import Any, Literal
 import torch
 
 from regard.base.errors import SettingsError
-from regard.compute.device import available_cores, can_fork, device_of
+from regard.compute.device import HOST, available_cores, can_fork, device_of
 from regard.engines import preparation
-from regard.engines.ctranslate2_engine import CTranslate2Engine, Threads, lacking, patience_key
+from regard.engines.ctranslate2_engine import (
+    CTranslate2Engine,
+    Threads,
+    computes_on,
+    lacking,
+    patience_key,
+)
 from regard.engines.preparation import Patience, TranslatorParts
 from regard.engines.torch_engine import MIN_SENTENCES, Engine, TorchEngine, TorchProcesses
 from regard.exchange.ctranslate2 import Quantization, read_export_record
@@ -101,10 +107,10 @@ def choose_engine(
         )
         found = candidates.fastest(folder, report)
     if isinstance(found, CTranslate2Engine) and quantization is None:
-        fingerprint = candidates.record["fingerprint"]
+        measured = preparation.measured_of(candidates.record["fingerprint"], candidates.device)
         planned = {patience_key(s): s for s in (translator.recipe.decoding, search.settings)}
         for settings in planned.values():
-            known = preparation.known_patience(folder, fingerprint, settings)
+            known = preparation.known_patience(folder, measured, settings)
             _set_patience(found, settings, known, report)
     return found
 
@@ -169,7 +175,9 @@ class _Candidates:
         self.translator = translator
         self.cores = cores
         self.processes = processes
-        self.layouts = {str(threads): threads for threads in layouts(cores)}
+        self.device = device_of(translator.model)
+        alone = self.device == HOST or not computes_on(self.device)
+        self.layouts = {str(threads): threads for threads in layouts(cores if alone else 2)}
         self.with_torch = with_torch
         self.beam: int = translator.recipe.decoding.beam
         self.record = read_export_record(model)
@@ -200,7 +208,8 @@ class _Candidates:
 
     def _key(self) -> str:
         """Return what the speeds depend on."""
-        parts = [self.record["fingerprint"], "ctranslate2 " + self.record["ctranslate2"]]
+        model = preparation.measured_of(self.record["fingerprint"], self.device)
+        parts = [model, "ctranslate2 " + self.record["ctranslate2"]]
         if self.with_torch:
             parts.append(f"torch {version('torch')} in {self.processes} processes")
         return ", ".join([*parts, f"cores {self.cores}", f"beam {self.beam}", self.arithmetic])

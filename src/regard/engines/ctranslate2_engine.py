@@ -19,7 +19,7 @@ from regard.base.protocols import Tokenizer
 from regard.base.results import Hypothesis
 from regard.base.special_tokens import BEGIN, END, PAD
 from regard.batching.batch import sorted_batches
-from regard.compute.device import has_idle_avx512
+from regard.compute.device import HOST, device_of, has_idle_avx512
 from regard.decoding.constraints.phrases import Constraints
 from regard.engines.torch_engine import TorchEngine, attention_over
 from regard.exchange.ctranslate2 import MOST_POSITIONS, SHORTLIST, token_names
@@ -44,6 +44,16 @@ HIGHEST_PENALTY = max(DEFAULT_PATIENCE)
 # never uses AVX-512, which made a plain model 2 % faster on Multi30k's test set with a beam of 5.
 INSTRUCTIONS = "CT2_FORCE_CPU_ISA"
 NEVER = frozenset((PAD, BEGIN))  # tokens that no output may hold
+
+
+def computes_on(device: torch.device) -> bool:
+    """Return whether CTranslate2 has kernels for a device here; else it is on the processor."""
+    import ctranslate2
+
+    try:
+        return bool(ctranslate2.get_supported_compute_types(device.type, device.index or 0))
+    except (RuntimeError, ValueError):  # it has none, or was built without them
+        return False
 
 
 class Threads(NamedTuple):
@@ -84,8 +94,12 @@ class CTranslate2Engine:
         self._shortlist = shortlist and (folder / SHORTLIST).is_file()
         self._source_names = token_names(source_tokenizer)
         self._target_ids = {name: i for i, name in enumerate(token_names(target_tokenizer))}
+        device = device_of(reference.model)
+        device = device if computes_on(device) else HOST
         self._translator = ctranslate2.Translator(
             str(folder),
+            device=device.type,
+            device_index=device.index or 0,
             compute_type=compute_type,
             inter_threads=threads.workers,
             intra_threads=threads.each,

@@ -13,13 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
+import torch
 from pydantic import Field, TypeAdapter, ValidationError
 
 from regard.base.errors import SettingsError
 from regard.base.files import Fingerprint, locked, write_json
 from regard.base.protocols import Tokenizer
 from regard.batching.batch import sorted_batches
-from regard.compute.device import available_cores
+from regard.compute.device import HOST, available_cores, device_of
 from regard.engines import ctranslate2_engine
 from regard.engines.torch_engine import MOST_UNFINISHED, TorchEngine, unfinished_share
 from regard.exchange import ctranslate2
@@ -205,7 +206,7 @@ def prepare_patience(
         or problem_with_ctranslate2(translator)
     ):
         return None
-    known = known_patience(run, fingerprint(translator), settings)
+    known = known_patience(run, _measured(translator), settings)
     if known is not None:
         return known
     encoded = [translator.source_tokenizer.encode(text) for text in texts[:MEASURED_SENTENCES]]
@@ -233,8 +234,12 @@ def measure_patience(
     settings = translator.recipe.decoding
     found = least_patience(engine, sources, settings)
     if found is not None:
-        remember(run, PATIENCE, _key(fingerprint(translator), settings), asdict(found))
+        remember(run, PATIENCE, _key(_measured(translator), settings), asdict(found))
     return found
+
+
+def _measured(translator: TranslatorParts) -> str:
+    return measured_of(fingerprint(translator), device_of(translator.model))
 
 
 def least_patience(
@@ -294,6 +299,11 @@ def known_patience(run: Path | None, model: str, settings: DecodingSettings) -> 
         return TypeAdapter(Patience).validate_python(found)
     except ValidationError:  # it is missing, or damaged
         return None
+
+
+def measured_of(model: str, device: torch.device) -> str:
+    """Return what a measurement is of: a model's fingerprint, and what it computed on."""
+    return model if device == HOST else f"{model} on {device.type}"
 
 
 def _key(model: str, settings: DecodingSettings) -> str:

@@ -16,7 +16,7 @@ from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import padded, sorted_batches
-from regard.compute.device import keep_memory, using_threads
+from regard.compute.device import HOST, beside, keep_memory, moved, using_threads
 from regard.compute.processes import WorkerLostError, WorkerProcess
 from regard.decoding.beam import BeamOptions, beam_search
 from regard.decoding.constraints.batch import BatchConstraints
@@ -174,6 +174,7 @@ class TorchEngine:
         rules = self._rules(mask.sum(dim=1), settings, constraints)
         penalty = LengthPenalty(settings.length_penalty_kind, settings.length_penalty)
         required = 0 if rules.constraints is None else int(rules.constraints.required.total.max())
+        source, mask, rules = beside(self.model, (source, mask, rules))
         if settings.method != "beam":
             return sample(
                 self.model,
@@ -357,13 +358,14 @@ def attention_over(
     lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
     taught = head is None or head == model.taught_head
     for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
-        source, mask = padded([sources[row] for row in rows], after=END)
-        target, _ = padded([targets[row] for row in rows], before=BEGIN)
+        source, mask = beside(model, padded([sources[row] for row in rows], after=END))
+        target, _ = beside(model, padded([targets[row] for row in rows], before=BEGIN))
         if head is None:
             weights = model(source, mask, target, with_weights=True).attention
         else:
             layer, number = head
             weights = model.head_maps(source, mask, target).cross[layer][:, number]
+        weights = moved(weights, HOST)
         for index, row in enumerate(rows):
             own = weights[index, : lengths[row][1], : lengths[row][0]]
             shown = on_time(model, own, source=lengths[row][0] - 1) if taught else own

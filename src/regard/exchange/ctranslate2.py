@@ -16,6 +16,7 @@ from regard.base.files import fingerprint, whole_folder, write_file, write_json
 from regard.base.protocols import Tokenizer
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS
+from regard.compute.device import HOST
 from regard.exchange.ctranslate2_layout import layout
 from regard.exchange.layout import written
 from regard.models.translator import Translator
@@ -209,7 +210,7 @@ def _set(spec: Any, name: str, tensor: Tensor) -> None:
 
 def _array(tensor: Tensor) -> Float[np.ndarray, "*shape"]:
     """Return a copy of the values, since CTranslate2 quantises in place."""
-    return tensor.to("cpu", torch.float32).numpy().copy()
+    return tensor.to(HOST, torch.float32).numpy().copy()
 
 
 Quantization = Literal["int8", "int16", "float16", "bfloat16"]

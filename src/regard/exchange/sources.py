@@ -21,6 +21,7 @@ from regard.base.budgets import parse_json, require_small_archive, shown
 from regard.base.errors import RegardError, RunError
 from regard.base.files import npz_array
 from regard.base.shapes import Tensor
+from regard.compute.device import HOST, on_host
 
 MOST_CONFIG_BYTES = 64 << 20
 MOST_NUMBER = 1 << 24  # of layers, rows or positions
@@ -128,7 +129,7 @@ def read_torch(path: Path) -> Tensors:
     try:
         with zipfile.ZipFile(path) as file:
             require_small_archive(file, path=path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(path, map_location=HOST, weights_only=True)
     except RegardError:
         raise
     except Exception as error:  # of unpickling, which raises many kinds
@@ -143,7 +144,7 @@ def read_torch(path: Path) -> Tensors:
     if len(tensors) != len(found) or not tensors:
         raise RunError(f"{path} is not a table of tensors by name.")
     for name, tensor in tensors.items():
-        if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
+        if tensor.layout != torch.strided or tensor.is_quantized or not on_host(tensor):
             raise RunError(f"{path}: tensor {name!r} is not a plain table of numbers.")
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise RunError(f"{path}: tensor {name!r} claims more numbers than the file holds.")

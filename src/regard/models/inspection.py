@@ -303,5 +303,5 @@ def traced_parts(outputs: Mapping[str, list[Tensor]]) -> list[TracedArray]:
         for number, values in enumerate(join_calls(calls), 1):
             title = f"part.{name}" if number == 1 else f"part.{name}#{number}"
             axes = ("batch", *(f"axis {place}" for place in range(1, values.dim())))
-            arrays.append(TracedArray(title, axes, values.numpy()))
+            arrays.append(TracedArray(title, axes, values.cpu().numpy()))
     return arrays

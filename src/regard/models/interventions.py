@@ -104,7 +104,9 @@ class Force:
         row = self.step - site.start
         if name != "weights" or not self.place.covers(site) or not 0 <= row < value.shape[2]:
             return value
-        new = torch.as_tensor(self.weights, dtype=value.dtype)[..., : value.shape[3]]
+        new = torch.as_tensor(self.weights, dtype=value.dtype, device=value.device)[
+            ..., : value.shape[3]
+        ]
         changed = value.clone()
         changed[:, self.place.heads, row, : new.shape[-1]] = new
         changed[:, self.place.heads, row, new.shape[-1] :] = 0

@@ -186,7 +186,7 @@ def _entered(residual: Any) -> str:
 
 
 def _traced(name: str, axes: tuple[str, ...], values: Tensor, formula: str) -> TracedArray:
-    return TracedArray(name, axes, values.detach().numpy(), formula)
+    return TracedArray(name, axes, values.detach().cpu().numpy(), formula)
 
 
 GATE_FORMULAS = {

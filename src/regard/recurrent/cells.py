@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from regard.attention.masks import padding_mask
 from regard.base.shapes import Bool, Float, Int, Tensor
+from regard.compute.device import HOST, moved, on_host
 from regard.compute.linear import linear, shared
 from regard.recurrent.kernels import Recurrence, block_product, read_lstm, read_steps
 
@@ -284,7 +285,8 @@ class RecurrentStack(nn.Module):
         if self.kind not in _KERNELS:
             mask = padding_mask(lengths, size=inputs.shape[1])
             return self._loop(inputs, self.zero_state(len(inputs)), mask=mask)
-        ordered, order = lengths.cpu().sort(descending=True)
+        ordered, places = lengths.to(HOST).sort(descending=True)  # torch packs by lengths there
+        order = moved(places, inputs.device)
         packed = pack_padded_sequence(inputs[order], ordered, batch_first=True)
         data, last = self._read_data(packed.data, packed.batch_sizes, self.zero_state(len(inputs)))
         outputs, _ = pad_packed_sequence(
@@ -296,8 +298,8 @@ class RecurrentStack(nn.Module):
     def _read_data(
         self, data: Tensor, batch_sizes: Tensor, state: CellState
     ) -> tuple[Tensor, CellState]:
-        """Read packed data; the LSTM has a layer here that trains faster than torch's kernel."""
-        if self.kind != "lstm":
+        """Read packed data; on a processor the LSTM has a layer that trains faster than torch's."""
+        if self.kind != "lstm" or not (self.divided or on_host(data)):
             data, *last = self._kernel(data, batch_sizes, state, *self._arguments())
             return data, tuple(last)
         sizes = batch_sizes.tolist()

@@ -13,6 +13,7 @@ from regard.base.results import Hypothesis
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD, UNKNOWN
 from regard.batching.batch import Example, padded
+from regard.compute.device import beside
 from regard.decoding.constraints.phrases import Constraints
 from regard.decoding.search import LengthPenalty
 from regard.engines.torch_engine import attention_over
@@ -185,8 +186,9 @@ def _maps(translator: LoadedTranslator, source: Sequence[int], target: Sequence[
     mean = attention_over(translator.model, [source], [target])[0]
     if not hasattr(translator.model.decoder, "look"):
         return Maps(mean[None, None], None, None, mean)
-    ids, mask = padded([source], after=END)
-    heads = translator.model.head_maps(ids, mask, padded([target], before=BEGIN)[0])
+    model = translator.model
+    ids, mask = beside(model, padded([source], after=END))
+    heads = model.head_maps(ids, mask, beside(model, padded([target], before=BEGIN)[0]))
     return Maps(
         heads.cross[:, 0],
         None if heads.encoder is None else heads.encoder[:, 0],
@@ -201,8 +203,9 @@ def _steps(
 ) -> list[dict[str, Any]]:
     """Return the probability and the alternatives of each token, end token included."""
     model = translator.model
-    ids, mask = padded([request.source], after=END)
-    features = model(ids, mask, padded([target], before=BEGIN)[0]).features[0]
+    ids, mask = beside(model, padded([request.source], after=END))
+    read = beside(model, padded([target], before=BEGIN)[0])
+    features = model(ids, mask, read).features[0]
     values = model.project(features).float().softmax(dim=-1)  # [target, vocab]
     chosen = [*target, END]
     probabilities = values[range(len(chosen)), chosen].tolist()
@@ -273,4 +276,4 @@ def _beams(
 def _rounded(weights: Tensor | None) -> Any:
     if weights is None:
         return None
-    return np.round(weights.numpy().astype(np.float64), DIGITS).tolist()
+    return np.round(weights.cpu().numpy().astype(np.float64), DIGITS).tolist()

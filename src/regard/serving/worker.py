@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import END
 from regard.batching.batch import padded
+from regard.compute.device import beside
 from regard.decoding.constraints.batch import BatchConstraints
 from regard.decoding.greedy import follow_paths
 from regard.decoding.rules import Rules
@@ -49,6 +50,9 @@ def stream_greedy(
         # Required phrases are left to the beam search that follows.
         constraints = replace(request.constraints, required=())
         constrained = BatchConstraints([constraints], limits=limits, vocab=vocab)
+    source, mask, limits, constrained = beside(
+        translator.model, (source, mask, limits, constrained)
+    )
     written: list[int] = []
 
     def pick(values: Tensor, numbers: Tensor) -> Tensor:

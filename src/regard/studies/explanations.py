@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from regard.base.errors import RegardError
 from regard.base.special_tokens import END, UNKNOWN
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.scoring.alignment import Link, alignment_error_rate
 from regard.studies.common_test import common_test
@@ -184,12 +185,12 @@ def _areas(given: SentencePass, sizes: Float[np.ndarray, "target source"]) -> tu
             unknown = torch.full_like(whole, UNKNOWN)
             unknown[places] = END
             rows += [torch.where(gone, unknown, whole), torch.where(gone, whole, unknown)]
-    sources = torch.stack(rows)  # [steps * (places + 1) * 2, source]
+    sources = beside(given.model, torch.stack(rows))  # [steps * (places + 1) * 2, source]
     owners = torch.arange(steps).repeat_interleave((places + 1) * 2)
     chances = []
     for block in torch.split(torch.arange(len(sources)), 256):
         found = given.chances(given.features(len(block), source=sources[block]))
-        chances.append(found[torch.arange(len(block)), owners[block]])
+        chances.append(found.cpu()[torch.arange(len(block)), owners[block]])
     curves = torch.cat(chances).view(steps, places + 1, 2)
     deletion, insertion = torch.trapezoid(curves, dim=1).mean(dim=0) / max(1, places)
     return float(deletion), float(insertion)

@@ -17,6 +17,7 @@ from torch import nn
 from regard.attention.lookup import attend
 from regard.attention.scores import SCORES
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.device import beside, placed
 from regard.recurrent.cells import CELLS, CellState, RecurrentStack
 from regard.training.optimisers import learning_rate
 
@@ -72,7 +73,7 @@ class Rememberer(nn.Module):
         last = states[:, -1]
         if self.score is not None:
             scores = self.score(states[:, -1:], self.score.prepare(states))
-            everywhere = torch.ones(states.shape[:2], dtype=torch.bool)
+            everywhere = states.new_ones(states.shape[:2], dtype=torch.bool)
             context, _ = attend(scores, values=states, mask=everywhere)
             last = torch.cat([last, context[:, 0]], dim=-1)
         logits: Tensor = self.answer(last)
@@ -135,15 +136,15 @@ def measure(
         if cell not in CELLS:
             continue
         torch.manual_seed(seed)
-        model = Rememberer(cell=cell, attends=attends)
+        model = placed(Rememberer(cell=cell, attends=attends))
         for trained in (False, True):
             if trained:
                 _train(model, length=length, steps=steps, seed=seed, name=name, on_step=on_step)
             yield Reach(
                 name=name,
                 trained=trained,
-                accuracy=_accuracy(model, tokens, answers),
-                norms=gradient_norms(model, tokens, answers).tolist(),
+                accuracy=_accuracy(model, *beside(model, (tokens, answers))),
+                norms=gradient_norms(model, *beside(model, (tokens, answers))).tolist(),
             )
 
 
@@ -168,7 +169,7 @@ def _train(
             group["lr"] = learning_rate(
                 step, step / steps, schedule="cosine", peak=5e-3, warmup=min(50, steps)
             )
-        tokens, answers = draw(BATCH, length, generator)
+        tokens, answers = beside(model, draw(BATCH, length, generator))
         optimizer.zero_grad(set_to_none=True)
         loss = nn.functional.cross_entropy(model(tokens), answers)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -17,6 +17,7 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import padded
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.models.interventions import Off, Place
 from regard.scoring.bleu import corpus_bleu
@@ -203,18 +204,20 @@ def _forced_sentence(loaded: LoadedTranslator, pair: SentencePair) -> list[tuple
         places = [place for place, owner in enumerate(source_words) if owner == word]
         rows[number, places] = 1 / max(1, len(places))
     steps = torch.tensor([step for step, _ in cases])
+    ids, mask, begun, rows, steps = beside(loaded.model, (ids, mask, begun, rows, steps))
 
     def force(site: Site, name: str, value: Tensor) -> Tensor:
         if site.part != "cross" or name != "weights":
             return value
-        at = torch.arange(site.start, site.start + value.shape[2])  # steps of these queries
+        # Steps of these queries.
+        at = torch.arange(site.start, site.start + value.shape[2], device=value.device)
         here = (steps[:, None] == at)[:, None, :, None]
         return torch.where(here, rows[:, None, None], value)
 
     written = []
     for probe in (Probe(force), None):
         features = loaded.model(ids, mask, begun, probe=probe).features
-        at_step = features[torch.arange(len(cases)), steps]
+        at_step = features[torch.arange(len(cases), device=steps.device), steps]
         written.append(loaded.model.project(at_step).argmax(dim=-1).tolist())
     return [
         (forced in linked[word], free in linked[word], target[step] in linked[word])

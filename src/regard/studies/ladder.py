@@ -17,6 +17,7 @@ from torch import nn
 from regard.attention.ladder import RUNGS, Rung
 from regard.base.results import Attended
 from regard.base.shapes import Float, Int, Tensor
+from regard.compute.device import beside, placed
 from regard.models.inspection import parameter_count
 from regard.training.optimisers import learning_rate
 
@@ -114,12 +115,8 @@ def climb(
     task = task or RecallTask()
     for rung in rungs:
         torch.manual_seed(seed)
-        model = RecallModel(
-            rung=rung.build(input_dim=WIDTH, hidden=WIDTH),
-            task=task,
-            input_dim=WIDTH,
-            hidden=WIDTH,
-        )
+        network = rung.build(input_dim=WIDTH, hidden=WIDTH)
+        model = placed(RecallModel(rung=network, task=task, input_dim=WIDTH, hidden=WIDTH))
         began = time.monotonic()
         history = _train(model, task, steps=steps, seed=seed, on_step=partial(on_step, rung.name))
         yield Climbed(
@@ -137,7 +134,8 @@ def climb(
 def accuracy(model: RecallModel, task: RecallTask, *, seed: int, size: int = TEST_SIZE) -> float:
     """Return the share of right answers to examples that no training has seen."""
     model.eval()
-    items, answers = task.draw(size, torch.Generator().manual_seed(10_000 + seed))
+    drawn = task.draw(size, torch.Generator().manual_seed(10_000 + seed))
+    items, answers = beside(model, drawn)
     return float((model(items).argmax(dim=-1) == answers).float().mean())
 
 
@@ -155,7 +153,7 @@ def _train(
             group["lr"] = learning_rate(
                 step, step / steps, schedule="cosine", peak=5e-3, warmup=min(50, steps)
             )
-        items, answers = task.draw(BATCH, generator)
+        items, answers = beside(model, task.draw(BATCH, generator))
         logits = model(items)
         optimizer.zero_grad(set_to_none=True)
         loss = nn.functional.cross_entropy(logits, answers)

@@ -175,7 +175,7 @@ def _model_of(run: Path) -> tuple[Any, nn.Module]:
 def _added(part: places.AddedPositions, kind: str, subject: Subject) -> PositionVectors:
     end = part.max_length
     length = subject.length if end is None else min(end, 2 * subject.length)
-    values = part(length).detach().numpy()
+    values = part(length).detach().cpu().numpy()
     title = f"{kind} positions, width {values.shape[1]}"
     return PositionVectors(title, "position", range(length), values)
 
@@ -183,7 +183,7 @@ def _added(part: places.AddedPositions, kind: str, subject: Subject) -> Position
 def _pairs(part: places.PairPositions, kind: str, subject: Subject) -> PositionVectors:
     distances, vectors = part.by_distance()
     title = f"{kind} positions, keys of layer {subject.layer}"
-    return PositionVectors(title, "distance", distances, vectors.detach().numpy())
+    return PositionVectors(title, "distance", distances, vectors.detach().cpu().numpy())
 
 
 def _rotated(part: places.RotatedPositions, kind: str, subject: Subject) -> PositionCurves:

@@ -32,7 +32,7 @@ def gate_weights(
         raise SettingsError(
             f"The {part} of this model has no experts; train one with --set model.experts=4."
         )
-    found = np.stack([recorder.get(part, layer, "gate")[:1].numpy() for layer in layers])
+    found = np.stack([recorder.get(part, layer, "gate")[:1].cpu().numpy() for layer in layers])
     experts = tuple(str(number) for number in range(found.shape[-1]))
     return AttentionHeads("experts of each token", found, experts, tuple(tokens))
 

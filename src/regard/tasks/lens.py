@@ -97,7 +97,7 @@ def lens_of(
                     for step in range(len(values))
                 )
             )
-            rows.append(chances[range(len(said)), list(said)].numpy())
+            rows.append(chances[range(len(said)), list(said)].cpu().numpy())
     return Lens(text, tuple(read), tuple(pieces(said)), tuple(guesses), np.stack(rows))
 
 

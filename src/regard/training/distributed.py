@@ -121,7 +121,7 @@ class Updates(Generic[AnyBatch]):
     def _take(
         self,
         step: int,
-        add: Callable[[AnyBatch, int], float],
+        add: Callable[[AnyBatch, int], Tensor],
         add_up: Callable[[float, int], float] | None,
     ) -> Taken:
         optimisation = self.optimisation
@@ -155,7 +155,7 @@ class Updates(Generic[AnyBatch]):
             return range(self.group.size) if self.group.leads else ()
         return (self.group.rank,)
 
-    def _add_parts(self, numbers: Sequence[int], seed: int, batch: AnyBatch, tokens: int) -> float:
+    def _add_parts(self, numbers: Sequence[int], seed: int, batch: AnyBatch, tokens: int) -> Tensor:
         """Add the gradients of these parts of a batch, which may have fewer; return the loss."""
         if self.optimisation.sharing is None:
             raise RunError("This training does not say how its batches are shared out.")
@@ -165,9 +165,9 @@ class Updates(Generic[AnyBatch]):
         for number in numbers:
             if number < len(parts):
                 torch.manual_seed((seed + number) % LARGEST_SEED)
-                nats += add_gradient(self.objective.loss_sum, parts[number], tokens)
+                nats += float(add_gradient(self.objective.loss_sum, parts[number], tokens))
         self._seconds += time.thread_time() - began
-        return nats
+        return torch.tensor(nats, dtype=torch.float64)
 
     @torch.no_grad()
     def _add_up(self, nats: float, tokens: int) -> float:

@@ -25,7 +25,7 @@ AnyBatch = TypeVar("AnyBatch", bound=Counted)
 
 # (batch, tokens): adds the gradient of the batch's summed loss, divided by `tokens`, to that of the
 # parameters, and returns the loss in nats.
-AddGradient: TypeAlias = Callable[[AnyBatch, int], float]
+AddGradient: TypeAlias = Callable[[AnyBatch, int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,22 @@ def update(
     """
     tokens = sum(batch.target_tokens for batch in batches)
     optimizer.zero_grad(set_to_none=True)
-    nats = sum(add_gradient(batch, tokens) for batch in batches)
-    if add_up is not None:
-        nats = add_up(nats, tokens)
-    norm = float(nn.utils.clip_grad_norm_(parameters, clip))
+    losses = [add_gradient(batch, tokens) for batch in batches]
+    summed = None if add_up is None else add_up(sum(map(float, losses)), tokens)
+    # Elsewhere than on the processor, the one pause of an update: both are asked for at once.
+    norm, *each = torch.stack([nn.utils.clip_grad_norm_(parameters, clip), *losses]).tolist()
+    nats = sum(each) if summed is None else summed
     skipped = not (math.isfinite(norm) and math.isfinite(nats))
     if not skipped:
         optimizer.step()
     return UpdateResult(loss=nats / tokens, tokens=tokens, gradient_norm=norm, skipped=skipped)
 
 
-def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, tokens: int) -> float:
+def add_gradient(loss_sum: Callable[[AnyBatch], LossSum], batch: AnyBatch, tokens: int) -> Tensor:
     """Add the gradient of a batch's summed loss, divided by `tokens`; return the loss in nats."""
     loss = loss_sum(batch)
     (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
-    return float(loss.nats)
+    return loss.nats.detach()
 
 
 MOST_VALUES = 1_000_000  # of one tensor of a batch that is written

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from regard.base.errors import SettingsError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import END
+from regard.compute.device import Movable, on_host
 from regard.decoding.search import IMPOSSIBLE
 
 DEAD = 0
@@ -196,7 +197,7 @@ def _joins(surfaces: Sequence[str]) -> Bool[Tensor, "vocab"]:
     return torch.tensor([marked and s != "" and is_word_character(s[0]) for s in surfaces])
 
 
-class BatchAutomaton:
+class BatchAutomaton(Movable):
     """Follows each row in the automaton of its sentence; without one, all text is allowed."""
 
     def __init__(self, automata: Sequence[TokenAutomaton | None], *, vocab: int):
@@ -237,7 +238,7 @@ class BatchAutomaton:
         after: Bool[Tensor, "rows"],
     ) -> None:
         """Ban tokens that would continue the last word, in these rows."""
-        if self.any and bool(after.any()):
+        if self.any and (not on_host(after) or bool(after.any())):
             values.masked_fill_(self._joins[self._of_state[states]] & after[:, None], IMPOSSIBLE)
 
     def needs(self, states: Int[Tensor, "rows"]) -> Int[Tensor, "rows"]:

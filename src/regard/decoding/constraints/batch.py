@@ -13,6 +13,7 @@ import torch
 
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import BEGIN, END, PAD
+from regard.compute.device import Movable, on_host
 from regard.decoding.constraints import phrases
 from regard.decoding.constraints.automaton import BatchAutomaton
 from regard.decoding.search import IMPOSSIBLE, Chosen, continuations, counting
@@ -36,7 +37,7 @@ class ConstraintState(NamedTuple):
         )
 
 
-class BatchConstraints:
+class BatchConstraints(Movable):
     """The constraints of each sentence of a batch; impossible ones are refused at once."""
 
     def __init__(
@@ -93,19 +94,24 @@ class BatchConstraints:
         self.automaton.ban(values, state.automaton, remaining=remaining)
         self.required.ban(values, state.required, remaining=remaining)
         self.automaton.ban_joins(values, state.automaton, after=state.required.just_met)
-        values[forced] = IMPOSSIBLE
-        values[forced, tokens] = log_probabilities
+        if not on_host(values) or bool(forced.any()):
+            values.masked_fill_(forced[:, None], IMPOSSIBLE)
+            others = values.gather(1, tokens[:, None])
+            values.scatter_(
+                1, tokens[:, None], torch.where(forced[:, None], log_probabilities, others)
+            )
 
     def _next_of_prefix(
         self, values: Tensor, state: ConstraintState, sentences: Tensor
-    ) -> tuple[Bool[Tensor, "rows"], Int[Tensor, "forced"], Float[Tensor, "forced"]]:
+    ) -> tuple[Bool[Tensor, "rows"], Int[Tensor, "rows"], Float[Tensor, "rows 1"]]:
+        """Return which rows are forced to go on with their prefix, with what, and how probable."""
         forced = self.lengths[sentences] > state.length
         place = min(state.length, max(0, self.prefixes.shape[1] - 1))
-        if not bool(forced.any()):
-            nothing = torch.empty(0, dtype=torch.long)
-            return forced, nothing, values.new_empty(0)
-        tokens = self.prefixes[sentences[forced], place]
-        return forced, tokens, values[forced, tokens]
+        if not self.prefixes.shape[1]:
+            tokens = torch.full_like(sentences, PAD)
+        else:
+            tokens = self.prefixes[sentences, place]
+        return forced, tokens, values.gather(1, tokens[:, None])
 
     def _ban_forbidden(self, values: Tensor, state: ConstraintState) -> None:
         keys = self.forbidden.keys[state.forbidden]
@@ -192,7 +198,7 @@ def choose_by_allocation(
     gained = values.gather(2, wanted).masked_fill(known, IMPOSSIBLE)
     tokens = torch.cat([tokens, wanted], dim=2)
     every = (totals[:, :, None] + torch.cat([best, gained], dim=2)).flatten(1)
-    of_row = torch.arange(alive * width).repeat_interleave(tokens.shape[2])
+    of_row = torch.arange(alive * width, device=values.device).repeat_interleave(tokens.shape[2])
     after = required.follow(state.required.select(of_row), tokens.flatten())
     groups = required.met_tokens(after).view(every.shape)
     order = _in_turn(every, groups)[:, :beam]
@@ -216,7 +222,7 @@ def _in_turn(
     by_value = values.sort(dim=1, descending=True, stable=True).indices
     ordered = groups.gather(1, by_value)
     by_group = ordered.sort(dim=1, stable=True)
-    places = torch.arange(values.shape[1]).expand_as(by_value)
+    places = torch.arange(values.shape[1], device=values.device).expand_as(by_value)
     begins = torch.ones_like(ordered, dtype=torch.bool)
     begins[:, 1:] = by_group.values[:, 1:] != by_group.values[:, :-1]
     first = torch.where(begins, places, 0).cummax(dim=1).values

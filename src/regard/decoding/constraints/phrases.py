@@ -11,6 +11,7 @@ import torch
 from regard.base.errors import RegardError
 from regard.base.shapes import Bool, Float, Int, Tensor
 from regard.base.special_tokens import END, PAD
+from regard.compute.device import Movable, on_host
 from regard.decoding.constraints.automaton import TokenAutomaton
 from regard.decoding.search import IMPOSSIBLE
 
@@ -48,7 +49,7 @@ class ImpossibleConstraintsError(RegardError):
 MOST_PHRASES = 62  # of one sentence: they are the bits of an integer
 
 
-class PhraseMatcher:
+class PhraseMatcher(Movable):
     """An automaton over the phrases of each sentence (Aho & Corasick 1975)."""
 
     def __init__(self, phrases: Sequence[Sequence[tuple[int, ...]]]):
@@ -144,7 +145,7 @@ class PhraseProgress(NamedTuple):
         return PhraseProgress(*(part[rows] for part in self))
 
 
-class RequiredPhrases:
+class RequiredPhrases(Movable):
     """The phrases that must appear, for each sentence of a batch.
 
     A row needs at most the tokens of all phrases it has not met, less those of the phrase it has
@@ -207,10 +208,10 @@ class RequiredPhrases:
         nodes, met = progress.nodes, progress.met
         sentence = self.matcher.sentence[nodes]
         unmet = met != self._all[sentence]
-        values[unmet, END] = IMPOSSIBLE
+        values[:, END].masked_fill_(unmet, IMPOSSIBLE)
         # At worst a token breaks off the phrase that was begun.
         tight = (remaining < self.total[sentence] - self._held(nodes, met) + 1) & unmet
-        if bool(tight.any()):
+        if not on_host(tight) or bool(tight.any()):
             # Tokens that do not break it off lead to another node than the root.
             tokens, targets = self.matcher.keys[nodes], self.matcher.targets[nodes].clamp(min=0)
             after = met[:, None] | self.matcher.completes[targets]
@@ -218,7 +219,7 @@ class RequiredPhrases:
             tokens = torch.where(fits, tokens, PAD)  # padding is never chosen anyway
             kept = torch.full_like(values, IMPOSSIBLE)
             kept.scatter_(1, tokens, values.gather(1, tokens))
-            values[tight] = kept[tight]
+            values.copy_(torch.where(tight[:, None], kept, values))
 
     def _need(self, nodes: Tensor, met: Tensor) -> Tensor:
         total = self.total[self.matcher.sentence[nodes]]

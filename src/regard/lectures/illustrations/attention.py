@@ -10,6 +10,7 @@ from regard.attention.masks import Visibility
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import RelativePositions, Sinusoids
 from regard.base.errors import SettingsError
+from regard.compute.device import HOST
 from regard.lectures.illustrations.illustration import Illustration, softmax
 from regard.pictures.matrices import NamedMatrix
 
@@ -219,7 +220,7 @@ def shifted(by: int = 2) -> Illustration:
                 source=size,
                 real=real[None],
                 dtype=torch.float32,
-                device=torch.device("cpu"),
+                device=HOST,
             )
             with torch.inference_mode():
                 attended, _ = layer((line + added)[None], seen)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from regard.base.errors import RegardError
+from regard.compute.device import beside, placed
 from regard.models.forecaster import Forecaster
 from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
 from regard.models.layer_traces import gate_arrays
@@ -23,17 +24,17 @@ def trace_forecaster(loaded: LoadedForecaster, text: str) -> Trace:
     A file stands for its last window; `first`, `last` and `@40` for windows of the recipe's own
     series: the first one, the last one, and the one that begins at value 40, counted from 0.
     """
-    window = torch.tensor(_window(loaded, text))[None]
+    window = beside(loaded.model, torch.tensor(_window(loaded, text))[None])
     loaded.model.eval()
     with torch.no_grad(), recorded(loaded.model) as outputs:
         found = loaded.model.explain(window)
     formulas = forecast_formulas(loaded.model)
     axes = {**FORECAST_AXES, "input": ("time", "input")[: window.dim() - 1]}
     arrays = [
-        TracedArray(name, axes[name], value[0].numpy(), formulas[name])
+        TracedArray(name, axes[name], value[0].cpu().numpy(), formulas[name])
         for name, value in found.items()
     ]
-    forecast = loaded.low + (loaded.high - loaded.low) * found["output"][0].numpy()
+    forecast = loaded.low + (loaded.high - loaded.low) * found["output"][0].cpu().numpy()
     return Trace(
         family="forecaster",
         source=text,
@@ -81,7 +82,9 @@ def untrained(recipe: ForecastRecipe, text: str) -> LoadedForecaster:
     """Return an untrained forecaster; it has seen no series, so numbers are taken as they are."""
     torch.manual_seed(recipe.training.seed)
     inputs = [(0.0, 1.0)] * len(recipe.data.inputs)
-    return LoadedForecaster(model=build(recipe), recipe=recipe, low=0.0, high=1.0, inputs=inputs)
+    return LoadedForecaster(
+        model=placed(build(recipe)), recipe=recipe, low=0.0, high=1.0, inputs=inputs
+    )
 
 
 FORECAST_AXES = {

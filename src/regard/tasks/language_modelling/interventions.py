@@ -9,6 +9,7 @@ import torch
 
 from regard.attention.probe import Change, Probe, Recorder, in_turn
 from regard.base.errors import RegardError
+from regard.compute.device import beside
 from regard.models.interventions import Intervened, mean_contexts
 from regard.tasks.attention import AttentionMap
 from regard.tasks.interventions import (
@@ -49,7 +50,7 @@ def _written(
     model: Any = Intervened(loaded.model, wanted)
     tokens: list[int] = []
     with torch.inference_mode():
-        step = model.read(torch.tensor([list(ids)]), model.start(1))
+        step = model.read(beside(loaded.model, torch.tensor([list(ids)])), model.start(1))
         while len(tokens) < WRITTEN:
             tokens.append(int(step.logits[0].argmax()))
             full = loaded.model.context is not None and (
@@ -57,7 +58,7 @@ def _written(
             )
             if tokens[-1] == loaded.text.end or full:
                 break
-            step = model.read(torch.tensor([tokens[-1:]]), step.state)
+            step = model.read(beside(loaded.model, torch.tensor([tokens[-1:]])), step.state)
     pieces = loaded.text.pieces(tokens)
     return tokens, Outcome(
         loaded.text.decode([*ids, *tokens])[len(loaded.text.decode(list(ids))) :],
@@ -76,7 +77,8 @@ def _probabilities(
 ) -> list[float]:
     """Return the probability of each token that was written."""
     model: Any = Intervened(loaded.model, wanted)
-    features = model(torch.tensor([[*ids, *tokens[:-1]]])).features[0, len(ids) - 1 :]
+    read = beside(loaded.model, torch.tensor([[*ids, *tokens[:-1]]]))
+    features = model(read).features[0, len(ids) - 1 :]
     chances = loaded.model.project(features).softmax(dim=-1)
     found: list[float] = chances[range(len(tokens)), list(tokens)].tolist()
     return found
@@ -89,13 +91,13 @@ def _mean_map(loaded: Any, ids: Sequence[int], wanted: Sequence[Change]) -> Atte
         return None
     with torch.inference_mode():
         output, _ = backbone(
-            torch.tensor([list(ids)]),
+            beside(backbone, torch.tensor([list(ids)])),
             backbone.start(1),
             with_weights=True,
             probe=Probe(in_turn(*wanted)),
         )
     pieces, places = tuple(loaded.text.pieces(list(ids))), tuple(range(len(ids)))
-    return AttentionMap(output.attention[0].numpy(), pieces, pieces, places, places)
+    return AttentionMap(output.attention[0].cpu().numpy(), pieces, pieces, places, places)
 
 
 def _subject(loaded: Any, ids: Sequence[int], examples: Sequence[str]) -> InterventionSubject:
@@ -109,7 +111,9 @@ def _subject(loaded: Any, ids: Sequence[int], examples: Sequence[str]) -> Interv
     def record(other: str) -> tuple[Words, Recorder]:
         recorder, read = Recorder(), loaded.text.encode(other)
         with torch.inference_mode():
-            backbone(torch.tensor([read]), backbone.start(1), probe=Probe(recorder))
+            backbone(
+                beside(backbone, torch.tensor([read])), backbone.start(1), probe=Probe(recorder)
+            )
         pieces = tuple(loaded.text.pieces(read))
         return Words(pieces, tuple(range(len(read))), None, "other text"), recorder
 
@@ -142,7 +146,7 @@ def intervene_in_classifier(
 def _label(loaded: LoadedTextClassifier, ids: Sequence[int], wanted: Sequence[Change]) -> Outcome:
     """Return the label of a text, and all labels with their probabilities, highest first."""
     model: Any = Intervened(loaded.model, wanted)
-    tokens = torch.tensor([list(ids)])
+    tokens = beside(loaded.model, torch.tensor([list(ids)]))
     chances = model(tokens, torch.ones_like(tokens, dtype=torch.bool))[0].softmax(dim=0)
     order = chances.argsort(descending=True).tolist()
     labels = tuple(loaded.labels[number] for number in order)

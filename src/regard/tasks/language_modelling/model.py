@@ -10,7 +10,7 @@ import torch
 
 from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
-from regard.compute.device import beside, placed
+from regard.compute.device import beside, device_of, placed
 from regard.decoding.sampling import Choice, Drawn, continuation
 from regard.models.language_model import LanguageModel, build_language_model
 from regard.models.pretrained import add_adapters, merge_adapters
@@ -161,6 +161,7 @@ class LoadedLanguageModel:
             samples=samples,
             context=self.model.context,
             cache=cache,
+            device=device_of(self.model),
         ):
             pass  # `finished` adds each token to its sample
         for number, sample in enumerate(found):

@@ -49,7 +49,8 @@ def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[.
 
 def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch) -> LossSum:
     """Return the summed loss of the tokens that a batch asks for."""
-    batch, costs = beside(model, batch), LayerCosts(model)
+    tokens, batch = batch.target_tokens, beside(model, batch)
+    costs = LayerCosts(model)
     loss = chunked_token_loss(
         model(batch.tokens, **costs.probing).features,
         expected=batch.expected,
@@ -57,7 +58,7 @@ def next_token_loss(model: LanguageModel[Any], batch: StreamBatch | AnswerBatch)
         weight=model.projection.weight,
         bias=model.projection.bias,
     )
-    return loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
+    return loss._replace(objective=costs.added_to(loss.objective, tokens=tokens))
 
 
 def hidden_token_loss(

@@ -8,6 +8,7 @@ import torch
 
 from regard.attention.probe import Probe, Recorder
 from regard.base.errors import RegardError
+from regard.compute.device import beside
 from regard.models.inspection import Trace, TracedArray, recorded, traced_parts
 from regard.models.layer_traces import Sides, attention_arrays, feed_forward_arrays, gate_arrays
 from regard.tasks.language_modelling.model import LoadedLanguageModel, prompt_ids
@@ -22,7 +23,7 @@ def trace_language_model(loaded: LoadedLanguageModel, text: str) -> Trace:
     """Trace a text: what the model makes of each token, and what it expects after each."""
     ids = prompt_ids(loaded.text, text)[-(loaded.model.context or 0) :]
     loaded.model.eval()
-    recorder, tokens = Recorder(), torch.tensor([ids])
+    recorder, tokens = Recorder(), beside(loaded.model, torch.tensor([ids]))
     with recorded(loaded.model) as outputs:
         features = loaded.model(tokens, probe=Probe(recorder)).features
         chances = loaded.model.project(features)[0].softmax(dim=-1)
@@ -35,7 +36,7 @@ def trace_language_model(loaded: LoadedLanguageModel, text: str) -> Trace:
         output=vocabulary[best],
         arrays=[
             *_common(recorder, features),
-            TracedArray("probability", ("token", "vocab"), chances.numpy(), meaning),
+            TracedArray("probability", ("token", "vocab"), chances.cpu().numpy(), meaning),
         ],
         labels={"token": loaded.text.pieces(ids), "vocab": vocabulary},
         parts=traced_parts(outputs),
@@ -50,7 +51,7 @@ def trace_classifier(loaded: LoadedTextClassifier, text: str) -> Trace:
         raise RegardError("There is nothing to trace: the text is empty.")
     ids = loaded.ids(text)
     loaded.model.eval()
-    recorder, tokens = Recorder(), torch.tensor([ids])
+    recorder, tokens = Recorder(), beside(loaded.model, torch.tensor([ids]))
     with recorded(loaded.model) as outputs:
         logits = loaded.model(tokens, torch.ones_like(tokens, dtype=torch.bool),
                               probe=Probe(recorder))[0]  # fmt: skip
@@ -60,8 +61,8 @@ def trace_classifier(loaded: LoadedTextClassifier, text: str) -> Trace:
         output=loaded.labels[int(logits.argmax())],
         arrays=[
             *_common(recorder, None),
-            TracedArray("logit", ("label",), logits.numpy(), "W mean_t f_t + b"),
-            TracedArray("probability", ("label",), logits.softmax(0).numpy(), "softmax"),
+            TracedArray("logit", ("label",), logits.cpu().numpy(), "W mean_t f_t + b"),
+            TracedArray("probability", ("label",), logits.softmax(0).cpu().numpy(), "softmax"),
         ],
         labels={"token": loaded.text.pieces(ids), "label": list(loaded.labels)},
         parts=traced_parts(outputs),
@@ -72,9 +73,9 @@ def trace_classifier(loaded: LoadedTextClassifier, text: str) -> Trace:
 def _common(recorder: Recorder, features: Any) -> list[TracedArray]:
     """Return embeddings, and what the last layer says of each token."""
     embedded = next(value[-1] for key, value in recorder.values.items() if key[2] == "embedding")
-    found = [TracedArray("embedding", ("token", "embedding"), embedded[0].numpy(), "x_t")]
+    found = [TracedArray("embedding", ("token", "embedding"), embedded[0].cpu().numpy(), "x_t")]
     if features is not None:
-        found.append(TracedArray("features", ("token", "hidden"), features[0].numpy(), "f_t"))
+        found.append(TracedArray("features", ("token", "hidden"), features[0].cpu().numpy(), "f_t"))
     return found
 
 

@@ -4,6 +4,7 @@ import torch
 
 from regard.base.errors import SettingsError
 from regard.base.shapes import Tensor
+from regard.compute.device import beside
 from regard.models.lens import layer_features
 from regard.tasks.attention import SPACES, AttentionHeads, view_of_arcs, view_of_heads, view_of_word
 from regard.tasks.experts import gate_weights, view_of_experts
@@ -34,7 +35,7 @@ def experts_view(request: LookRequest) -> View:
     model = load(request.run)
     ids = model.read_ids(request.sentence)
     found = gate_weights(
-        lambda probe: model.model(torch.tensor([ids]), probe=probe),
+        lambda probe: model.model(beside(model.model, torch.tensor([ids])), probe=probe),
         part="encoder" if model.model.reads_both_ways else "decoder",
         tokens=model.text.pieces(ids),
     )
@@ -65,7 +66,9 @@ def lens_of_text(loaded: LoadedLanguageModel, text: str) -> Lens:
     model, ids = loaded.model, list(loaded.read_ids(text))
     part = "encoder" if model.reads_both_ways else "decoder"
     features = layer_features(
-        model.backbone, lambda probe: model(torch.tensor([ids]), probe=probe), part=part
+        model.backbone,
+        lambda probe: model(beside(model, torch.tensor([ids])), probe=probe),
+        part=part,
     )
 
     def project(each: Tensor) -> Tensor:

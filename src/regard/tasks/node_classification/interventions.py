@@ -13,6 +13,7 @@ from regard.attention.graph import GraphAttention
 from regard.attention.probe import Change, Probe, Site, in_turn
 from regard.base.errors import RegardError, SettingsError
 from regard.base.shapes import Tensor
+from regard.compute.device import beside
 from regard.models import interventions as changes
 from regard.models.interventions import GRAPH, Place
 from regard.tasks.interventions import (
@@ -44,7 +45,7 @@ class HideNode:
         totals = totals.index_add(1, self.edges.target, rows)[:, self.edges.target]
         touched = (self.edges.source == self.node).nonzero()[:, 0]
         near = torch.isin(self.edges.target, self.edges.target[touched]) & (totals > 0)
-        changed[heads] = torch.where(near, rows / totals.where(near, torch.ones(())), rows)
+        changed[heads] = torch.where(near, rows / totals.where(near, 1.0), rows)
         return changed
 
 
@@ -63,7 +64,7 @@ class ForceNode:
             return value
         changed = value.clone()
         first, last = self.edges.starts[self.node : self.node + 2].tolist()
-        changed[self.place.heads, first:last] = torch.tensor(self.weights, dtype=value.dtype)
+        changed[self.place.heads, first:last] = value.new_tensor(self.weights)
         return changed
 
 
@@ -90,6 +91,7 @@ def _changes(
     layers: Sequence[GraphAttention],
 ) -> list[Change]:
     edges, graph = loaded.tensors.edges, loaded.graph
+    there = beside(loaded.model, edges)
     most = max(layer.heads for layer in layers)
     nothing = Words((), ())
     subject = InterventionSubject(
@@ -104,7 +106,7 @@ def _changes(
     found: list[Change] = [changes.Off(subject.place(each, part="graph")) for each in request.off]
     for each in request.hide:
         what, place = subject.split(each, part="graph")
-        found.append(HideNode(graph.find(what.strip()), edges, place))
+        found.append(HideNode(graph.find(what.strip()), there, place))
     for each in request.force:
         what, place = subject.split(each, part="graph")
         neighbours, equals, share = what.rpartition("=")
@@ -119,7 +121,7 @@ def _changes(
                 f"{graph.name(other)} is no neighbour of {graph.name(target)}: it has {names}."
             )
         weights = tuple(float(number == other) for number in near)
-        found.append(ForceNode(target, weights, edges, place))
+        found.append(ForceNode(target, weights, there, place))
     return found
 
 
@@ -130,7 +132,7 @@ def _no_states() -> Any:
 @torch.inference_mode()
 def _classes(loaded: LoadedGraphClassifier, node: int, wanted: Sequence[Change]) -> Outcome:
     """Return the class of a node, and all classes with their probabilities, highest first."""
-    output = loaded.model(loaded.tensors, probe=Probe(in_turn(*wanted)))
+    output = loaded.model(beside(loaded.model, loaded.tensors), probe=Probe(in_turn(*wanted)))
     chances = output.logits[node].softmax(dim=0)
     order = chances.argsort(descending=True).tolist()
     names = tuple(loaded.graph.classes[number] for number in order)

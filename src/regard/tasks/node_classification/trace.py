@@ -6,6 +6,7 @@ import torch
 from regard.attention.graph import EdgeScore
 from regard.attention.probe import Probe, Recorder
 from regard.base.shapes import Tensor
+from regard.compute.device import HOST, beside, moved
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded
 from regard.tasks.node_classification.model import LoadedGraphClassifier
 
@@ -17,7 +18,9 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
     loaded.model.eval()
     with torch.no_grad(), recorded(loaded.model) as outputs:
         recorder = Recorder()
-        output = loaded.model(loaded.tensors, with_weights=True, probe=Probe(recorder))
+        graph_input = beside(loaded.model, loaded.tensors)
+        output = loaded.model(graph_input, with_weights=True, probe=Probe(recorder))
+    output = moved(output, HOST)
     labels: dict[str, list[str]] = {"class": list(graph.classes)}
     arrays: list[TracedArray] = []
     edges = loaded.tensors.edges
@@ -35,7 +38,7 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
                 f"alpha_ij = softmax_j(e_ij) over the neighbours j, {score.formula}",
             )
         )
-        edge_scores = recorder.get("graph", number - 1, "edge_scores")
+        edge_scores = recorder.get("graph", number - 1, "edge_scores").cpu()
         arrays.append(
             TracedArray(
                 "score" if number == 1 else f"score_{number}",
@@ -71,7 +74,7 @@ def trace_node(loaded: LoadedGraphClassifier, text: str) -> Trace:
 def _of_node(value: Tensor, node: int, nodes: int) -> np.ndarray:
     """Return the node's own row of what a part returned for all nodes; else all of it."""
     rows = value[node : node + 1] if value.dim() and len(value) == nodes else value
-    return rows.numpy()
+    return rows.cpu().numpy()
 
 
 def _axes(value: Tensor) -> tuple[str, ...]:

@@ -173,14 +173,13 @@ def _train_seed(
     seed: int,
     observers: Sequence[Observer],
 ) -> loaded_model.SeedResult:
-    settings, split = recipe.training, _split(graph)
+    settings = recipe.training
     (folder := loaded_model.seed_folder(run, seed)).mkdir(parents=True, exist_ok=True)
-    train, valid, test = (
-        node_batch(graph, tensors, torch.from_numpy(part))
-        for part in (split.train, split.valid, split.test)
-    )
     torch.manual_seed(seed)
     model = placed(loaded_model.fresh_network(recipe, graph))
+    if settings.batch_nodes is None:  # a whole graph is moved once, of another one its samples
+        tensors = beside(model, tensors)
+    train, valid, test = _parts(graph, tensors)
     log = MetricsLog(folder / loaded_model.METRICS, resume_step=CheckpointStore(folder).step)
     earlier = [row for row in read_metrics(folder / loaded_model.METRICS) if row["kind"] == "valid"]
     stopping = EarlyStopping(settings.select, earlier=earlier)
@@ -224,6 +223,16 @@ def _train_seed(
         valid_accuracy=100.0 * found["accuracy"],
         test_accuracy=100.0 * tested["accuracy"],
     )
+
+
+def _parts(graph: Graph, tensors: GraphInput) -> tuple[NodeBatch, NodeBatch, NodeBatch]:
+    """Return the nodes to train, to validate and to test on."""
+    split = _split(graph)
+    train, valid, test = (
+        node_batch(graph, tensors, torch.from_numpy(part))
+        for part in (split.train, split.valid, split.test)
+    )
+    return train, valid, test
 
 
 def _split(graph: Graph) -> GraphSplit:

@@ -13,6 +13,7 @@ from rich.text import Text
 from regard.base.errors import RegardError
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import encode_pairs, padded, sorted_batches
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.engines.torch_engine import PASS_TOKENS, attention_over, on_time
 from regard.models.inspection import parameter_count
@@ -91,9 +92,9 @@ def score_heads(model: LoadedTranslator, pairs: Sequence[SentencePair]) -> list[
     sources, targets = _ids(model, gold)
     lengths = [(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]
     for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
-        source, mask = padded([sources[row] for row in rows], after=END)
-        target, _ = padded([targets[row] for row in rows], before=BEGIN)
-        cross = model.model.head_maps(source, mask, target).cross
+        source, mask = beside(model.model, padded([sources[row] for row in rows], after=END))
+        target, _ = beside(model.model, padded([targets[row] for row in rows], before=BEGIN))
+        cross = model.model.head_maps(source, mask, target).cross.cpu()
         for layer, of_layer in enumerate(cross.transpose(1, 2)):  # heads, batch, target, source
             for head, of_head in enumerate(of_layer):
                 found = links.setdefault((layer, head), {})

@@ -20,6 +20,7 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import BEGIN, END, UNKNOWN
 from regard.batching.batch import padded
+from regard.compute.device import beside, device_of
 from regard.settings.recipe import require_known
 from regard.tasks.attention import AttentionMap
 from regard.tasks.translation.model import LoadedTranslator
@@ -100,7 +101,7 @@ class SentencePass:
         """Return what the model makes of the pair, `rows` times, or of other sources."""
         if source is None:
             source = torch.tensor([[*self.source, END]]).expand(rows, -1)
-        target, _ = padded([list(self.target)] * rows, before=BEGIN)
+        target, _ = beside(self.model, padded([list(self.target)] * rows, before=BEGIN))
         mask = torch.ones_like(source, dtype=torch.bool)
         found: Tensor = self.model(source, mask, target, probe=probe).features
         return found
@@ -387,14 +388,10 @@ def explain_translation(
 
 def explained(given: SentencePass, method: str, source: str, text: str) -> Explanation:
     """Return what a method says about a pair in tokens."""
-    values = METHODS[method](given).detach().numpy().astype(np.float64)
+    with device_of(given.model):  # what is made inside is made there
+        values = METHODS[method](given).detach().cpu().numpy().astype(np.float64)
     sizes = np.abs(values)
     sums = sizes.sum(axis=1, keepdims=True)
     shares = torch.from_numpy(sizes / np.where(sums > 0, sums, 1)).float()
-    return Explanation(
-        method,
-        source,
-        text,
-        values,
-        given.loaded.attention_map(given.source, given.target, shares),
-    )
+    shown = given.loaded.attention_map(given.source, given.target, shares)
+    return Explanation(method, source, text, values, shown)

@@ -12,6 +12,7 @@ from regard.base.errors import RegardError
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END
 from regard.batching.batch import padded
+from regard.compute.device import beside
 from regard.models.interventions import mean_contexts
 from regard.models.translator import Translator
 from regard.tasks.attention import END_MARK
@@ -100,7 +101,8 @@ def attending_parts(model: Translator[Any]) -> dict[str, tuple[int, int]]:
 @torch.inference_mode()
 def _recorded_source(loaded: LoadedTranslator, text: str) -> Recorder:
     recorder = Recorder()
-    ids, mask = padded([loaded.source_tokenizer.encode(text)], after=END)
+    read = padded([loaded.source_tokenizer.encode(text)], after=END)
+    ids, mask = beside(loaded.model, read)
     loaded.model.encode(ids, mask, probe=Probe(recorder))
     return recorder
 
@@ -113,8 +115,9 @@ def translator_means(
     recorders = []
     for translation in loaded.translate(list(texts), attention=False):
         recorder = Recorder()
-        source, mask = padded([loaded.source_tokenizer.encode(translation.source)], after=END)
-        target, _ = padded([loaded.target_tokenizer.encode(translation.text)], before=BEGIN)
+        read = padded([loaded.source_tokenizer.encode(translation.source)], after=END)
+        written = padded([loaded.target_tokenizer.encode(translation.text)], before=BEGIN)
+        (source, mask), (target, _) = beside(loaded.model, (read, written))
         loaded.model(source, mask, target, probe=Probe(recorder))
         recorders.append(recorder)
     return mean_contexts(recorders)

@@ -211,7 +211,7 @@ class LoadedTranslator:
     ) -> AttentionMap:
         """Return weights with their labels; source and target are ids without end marks."""
         return AttentionMap(
-            weights=weights.numpy().astype(np.float32),
+            weights=weights.cpu().numpy().astype(np.float32),
             source=(*self.source_tokenizer.pieces(source), END_MARK),
             target=(*self.target_tokenizer.pieces(target), END_MARK),
             source_words=(*self.source_tokenizer.word_of_piece(source), -1),

@@ -59,7 +59,7 @@ def batch_loss(
     alignment: float = 0.0,
 ) -> LossSum:
     """Return the summed loss of a batch, with what its attention costs if that is asked for."""
-    batch = beside(model, batch)
+    tokens, batch = batch.target_tokens, beside(model, batch)
     attends = bool(coverage or (alignment and batch.alignment is not None))
     costs = LayerCosts(model)
     output = model(
@@ -73,7 +73,7 @@ def batch_loss(
         bias=model.projection.bias,
         smoothing=smoothing,
     )
-    loss = loss._replace(objective=costs.added_to(loss.objective, tokens=batch.target_tokens))
+    loss = loss._replace(objective=costs.added_to(loss.objective, tokens=tokens))
     cost = _attention_cost(output, batch, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost)
 
@@ -112,7 +112,7 @@ def _consistent_loss(
     twice = Batch(**doubled)
     if word_dropout:
         twice = drop_words(twice, word_dropout)
-    batch, twice = beside(model, (batch, twice))
+    tokens, (batch, twice) = batch.target_tokens, beside(model, (batch, twice))
     attends = bool(coverage or (alignment and batch.alignment is not None))
     costs = LayerCosts(model)
     output = model(
@@ -127,9 +127,7 @@ def _consistent_loss(
         smoothing=smoothing,
         strength=strength,
     )
-    loss = loss._replace(
-        objective=costs.added_to(loss.objective, tokens=batch.target_tokens, share=0.5)
-    )
+    loss = loss._replace(objective=costs.added_to(loss.objective, tokens=tokens, share=0.5))
     cost = _attention_cost(output, twice, coverage=coverage, alignment=alignment)
     return loss if cost is None else loss._replace(objective=loss.objective + cost / 2)
 

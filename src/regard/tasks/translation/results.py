@@ -12,6 +12,7 @@ from regard.base.errors import RegardError
 from regard.base.shapes import Float, Tensor
 from regard.base.special_tokens import SPECIALS, UNKNOWN
 from regard.batching.batch import Example, collate, sorted_batches
+from regard.compute.device import beside
 from regard.decoding.sampling import Utility, expected_utilities
 from regard.models.translator import Translator
 from regard.scoring.bleu import sentence_bleu, sentence_chrf
@@ -151,11 +152,11 @@ def forced_log_probabilities(
     found: dict[int, Tensor] = {}
     lengths = [example.lengths for example in examples]
     for rows in sorted_batches(lengths, token_budget=PASS_TOKENS):
-        batch = collate([examples[row] for row in rows])
+        batch = beside(model, collate([examples[row] for row in rows]))
         features = model(batch.source, batch.source_mask, batch.target_input).features
         for index, row in enumerate(rows):  # one sentence's logits at a time: they are large
             length = lengths[row][1]
             logits = model.project(features[index, :length]).float()
             wanted = batch.target_output[index, :length, None]
-            found[row] = logits.log_softmax(dim=-1).gather(1, wanted).squeeze(1)
+            found[row] = logits.log_softmax(dim=-1).gather(1, wanted).squeeze(1).cpu()
     return [found[row] for row in range(len(examples))]

@@ -10,6 +10,7 @@ from regard.base.errors import RegardError
 from regard.base.shapes import Tensor
 from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.batching.batch import padded
+from regard.compute.device import beside, placed
 from regard.decoding.search import length_limits
 from regard.models.build import build_translator
 from regard.models.inspection import Trace, TracedArray, join_calls, recorded, traced_parts
@@ -40,7 +41,7 @@ def trace_translator(
     """
     _require_text(text)
     ids = loaded.source_tokenizer.encode(text)
-    source, mask = padded([ids], after=END)
+    source, mask = beside(loaded.model, padded([ids], after=END))
     limits = length_limits(
         mask.sum(dim=1),
         ratio=loaded.recipe.decoding.max_ratio,
@@ -68,7 +69,7 @@ def trace_translator(
     axes = {**TRANSLATION_AXES, **({"score": ("target", "head", "source")} if heads else {})}
     formulas = translation_formulas(model, heads=heads)
     arrays = [
-        TracedArray(name, axes[name], value.numpy(), formulas[name])
+        TracedArray(name, axes[name], value.cpu().numpy(), formulas[name])
         for name, value in given.items()
         if value is not None
     ]
@@ -93,7 +94,7 @@ def trace_translator(
 def _inside(model: Any, source: Tensor, mask: Tensor, tokens: list[int]) -> list[TracedArray]:
     """Return what happens inside each layer, in one pass over what was written."""
     recorder = Recorder()
-    read = torch.tensor([[BEGIN, *tokens[:-1]]])
+    read = torch.tensor([[BEGIN, *tokens[:-1]]], device=source.device)
     try:
         model(source, mask, read, probe=Probe(recorder))
     except TypeError:  # a network of the user's own, which knows no probe
@@ -150,13 +151,13 @@ def _write(
     model: Any, encoded: Any, *, limit: int, target: Sequence[int] | None
 ) -> tuple[list[int], list[Any], list[Tensor]]:
     """Write a target, or greedily to the end mark; return tokens, steps and recurrent states."""
-    state = model.start(encoded)
+    state, here = model.start(encoded), encoded.memory.device
     token = BEGIN
     tokens: list[int] = []
     steps: list[Any] = []
     states: list[Tensor] = []
     while token != END and len(tokens) < limit:
-        step = model.step(torch.tensor([token]), state, with_weights=True)
+        step = model.step(torch.tensor([token], device=here), state, with_weights=True)
         state = step.state
         token = int(step.logits[0].argmax()) if target is None else target[len(tokens)]
         tokens.append(token)
@@ -174,7 +175,7 @@ def untrained(recipe: TranslationRecipe, text: str) -> LoadedTranslator:
     torch.manual_seed(recipe.training.seed)
     model = build_translator(recipe.model, source_vocab=tokenizer.size, target_vocab=tokenizer.size)
     return LoadedTranslator(
-        model=model, source_tokenizer=tokenizer, target_tokenizer=tokenizer, recipe=recipe
+        model=placed(model), source_tokenizer=tokenizer, target_tokenizer=tokenizer, recipe=recipe
     )
 
 

@@ -14,6 +14,7 @@ from regard.base.errors import RegardError, SettingsError
 from regard.base.protocols import Tokenizer
 from regard.base.special_tokens import BEGIN, END, SPECIALS
 from regard.batching.batch import collate, encode_pairs, padded
+from regard.compute.device import beside
 from regard.corpora.parallel import SentencePair
 from regard.models.lens import layer_features
 from regard.pictures.heat_map import write_map
@@ -59,7 +60,7 @@ def translator_heads(
     (example,) = encode_pairs(
         [SentencePair(text, said)], model.source_tokenizer, model.target_tokenizer
     )
-    batch = collate([example])
+    batch = beside(model.model, collate([example]))
     with torch.inference_mode():
         maps = model.model.head_maps(batch.source, batch.source_mask, batch.target_input)
     found = {"cross": maps.cross, "encoder": maps.encoder, "decoder": maps.decoder}[part]
@@ -74,7 +75,7 @@ def translator_heads(
         "decoder": (read, read),
     }[part]
     title = f"attention {PARTS[part]}"
-    return said, _labelled(found[:, 0].numpy(), rows, columns, title=title, pieces=pieces)
+    return said, _labelled(found[:, 0].cpu().numpy(), rows, columns, title=title, pieces=pieces)
 
 
 def _side(tokenizer: Tokenizer, ids: Sequence[int], text: str, *, begun: bool = False) -> Side:
@@ -194,7 +195,7 @@ def experts_view(request: LookRequest) -> View:
     (example,) = encode_pairs(
         [SentencePair(request.sentence, said)], model.source_tokenizer, model.target_tokenizer
     )
-    batch = collate([example])
+    batch = beside(model.model, collate([example]))
     source = _side(model.source_tokenizer, example.source, request.sentence)
     read = _side(model.target_tokenizer, example.target, said, begun=True)
     found = gate_weights(
@@ -238,8 +239,8 @@ def lens_of_translation(
         said = loaded.translate(text, attention=False).text
         target = loaded.target_tokenizer.encode(said)
     model, source = loaded.model, loaded.source_tokenizer.encode(text)
-    ids, mask = padded([source], after=END)
-    read, _ = padded([list(target)], before=BEGIN)
+    ids, mask = beside(model, padded([source], after=END))
+    read, _ = beside(model, padded([list(target)], before=BEGIN))
     features = layer_features(
         model.decoder, lambda probe: model(ids, mask, read, probe=probe), part="decoder"
     )
