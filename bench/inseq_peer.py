@@ -1,8 +1,17 @@
-"""What inseq finds on a model of ours, and how far that is from what we find."""
+"""What inseq finds on a model of ours, and how far that is from what we find.
+
+    pip install -c constraints.txt inseq
+    python bench/inseq_peer.py --out inseq.json
+
+`bench/explain.py --inseq inseq.json` then takes the differences into explain.json.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +25,7 @@ from regard.tasks import find_recipe
 from regard.tasks.translation.explanations import explain_translation
 from regard.tasks.translation.model import LoadedTranslator
 from regard.text.tokenizers import train_tokenizer
+from result import versions
 
 TEXTS = ["one small cat sleeps", "two large dogs run", "a bird and a fish", "dogs see a small bird"]
 PAIRS = [("dogs see a small cat", "two large dogs run"), ("a fish sleeps", "one bird and a cat")]
@@ -79,3 +89,21 @@ def largest_differences(folder: Path) -> dict[str, float]:
             worst = max(worst, float(np.abs(values - mine).max()))
         found[method] = worst
     return found
+
+
+def main() -> None:
+    """Write the largest differences, and the versions behind them, to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        found = {
+            "differences": largest_differences(Path(folder)),
+            "versions": versions(("inseq", "captum", "transformers", "torch")),
+        }
+    options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(found)
+
+
+if __name__ == "__main__":
+    main()

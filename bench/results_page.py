@@ -227,6 +227,28 @@ SECTIONS: dict[str, list[Entry]] = {
             tables.bounded,
         ),
     ],
+    "Data": [
+        Entry(
+            "stores",
+            "Corpora of any size",
+            "Ten million pairs are the stores of a million ten times over.",
+            tables.stores,
+        ),
+        Entry(
+            "filter",
+            "Filters on planted noise",
+            "1 % of each kind of noise among the pairs; precision counts every good pair that a "
+            "filter drops.",
+            tables.filters,
+        ),
+        Entry(
+            "augmentation",
+            "Robustness by augmentation",
+            "BLEU on Multi30k test 2016 with a kind of change in every sentence, after short "
+            "trainings.",
+            tables.augmentation,
+        ),
+    ],
     "Efficiency and scale": [
         Entry(
             "experts",

@@ -35,14 +35,16 @@ SMALL = {
     "train gpt-nano": ["--set", "training.steps=2", "--set", "model.layers=1",
                        "--set", "model.model_dim=8", "--set", "model.feed_forward=8",
                        "--set", "model.heads=2", "--set", "model.context=16"],
-    "train --from": ["--set", "training.steps=2"],
+    "train --from": ["--set", "training.epochs=1"],
     "gradients": ["--length", "4", "--steps", "1"],
+    "study scaling": ["--seeds", "1", "--tokens", "8192"],
     "ladder": ["--steps", "1"],
     "demo": FEW_PAIRS,
     "compare --series": ["--minutes", "0.01", *FEW_PAIRS],
 }  # fmt: skip
-SLOW = ("demo", "compare", "ladder", "gradients", "train", "generate", "lecture decoders",
-        "summary gpt2", "summary transformer-base", "summary bahdanau")  # fmt: skip
+SLOW = ("demo", "study efficiency", "study scaling", "compare", "ladder", "gradients", "train",
+        "generate", "lecture decoders", "summary gpt2",
+        "summary transformer-base", "summary bahdanau")  # fmt: skip
 FILES = ("book.txt", "reviews.tsv")
 WORDS = {"cats": "badal", "like": "kofen", "dogs": "migon", "do": "bafen", "not": "rulis"}
 

@@ -42,6 +42,34 @@ def test_the_translation_may_be_given(client, served_models):
     assert lens["said"] == ["LADAB", "NEFOK", "</s>"]
 
 
+def test_the_built_in_corpus_is_searched(served_models):
+    from regard.serving.inspection import WhereRequest, places_found
+    from regard.serving.limits import ServerSettings
+    from regard.tasks.translation.data import grammar_splits
+    from regard.tasks.translation.model import LoadedTranslator
+    from regard.tasks.translation.search import GazeQuery, find_gazes
+
+    loaded = served_models[1].translator
+    grammar = loaded.recipe.data.grammar.model_copy(
+        update={"size": 40, "valid_size": 1, "test_size": 1, "max_words": 8}
+    )
+    data = loaded.recipe.data.model_copy(update={"built_in": True, "grammar": grammar})
+    built_in = LoadedTranslator(
+        model=loaded.model,
+        source_tokenizer=loaded.source_tokenizer,
+        target_tokenizer=loaded.target_tokenizer,
+        recipe=loaded.recipe.model_copy(update={"data": data}),
+    )
+    pairs = list(grammar_splits(grammar).train)
+    attends, attended = pairs[0].target.split()[0], pairs[0].source.split()[0]
+    asked = WhereRequest(attends=attends, attended=attended, least=0.01)
+    found = places_found(built_in, asked, ServerSettings())
+    query = GazeQuery(attends=attends, attended=attended, least=0.01)
+    expected = find_gazes(built_in, pairs, query)
+    assert found["count"] == len(expected) > 0
+    assert found["places"][0] == expected[0].to_dict()
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "status", "message"),
     [
@@ -56,6 +84,10 @@ def test_the_translation_may_be_given(client, served_models):
         ("/head", {"tokens": [5] * 500}, 413, "tokens has 500 ids"),
         ("/lens", {"model": "attention"}, 400, "lens is for Transformers"),
         ("/lens", {"model": "nobody"}, 404, "There is no model 'nobody'"),
+        ("/film", {}, 400, "This training was not filmed"),
+        ("/where", {"attends": "a", "attended": "b"}, 400, "searches the built-in corpus only"),
+        ("/where", {"attends": "", "attended": "b"}, 400, "attends"),
+        ("/where", {"attends": "a" * 101, "attended": "b"}, 400, "attends"),
         ("/intervene", {}, 400, "There is nothing to change"),
         ("/intervene", {"off": ["9.9"]}, 400, "There is no layer 9 in cross"),
         ("/intervene", {"hide": ["nobody"]}, 400, "The source has no word 'nobody'"),

@@ -60,6 +60,14 @@ def look(
     lens: Annotated[
         bool, typer.Option("--lens", help="What each layer would have said at each step.")
     ] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="WORD:WORD",
+            help="Training examples where the first word attends to the second.",
+        ),
+    ] = None,
     curves: Annotated[
         bool, typer.Option("--curves", help="The learning curves of the run.")
     ] = False,
@@ -90,7 +98,7 @@ def look(
 
     Example: regard look runs/t "cats like dogs" --part encoder --out heads.html
 
-    Example: regard look runs/t "cats like dogs" --lens
+    Example: regard look runs/t --where Hunde:dogs --layer 1 --head 0
 
     Example: regard look --positions sinusoidal --out positions.pdf
 
@@ -108,6 +116,7 @@ def look(
         "arcs": arcs,
         "step": step is not None,
         "lens": lens,
+        "where": where,
     }
     names = [name for name, value in asked.items() if value]
     if len(names) > 1:
@@ -131,6 +140,7 @@ def look(
                 node=node,
                 embeddings=embeddings,
                 step=step,
+                where=where,
             )
             view = _curves(run) if names == ["curves"] else look_at(request, *names)
         _show(view, out, as_json=json)

@@ -50,6 +50,20 @@ for (const map of document.querySelectorAll(".hover-map")) {
   map.addEventListener("focusout", clear);
 }
 
+// A film: the slider paints the heat map of another time.
+for (const film of document.querySelectorAll(".film-strip")) {
+  const frames = JSON.parse(film.dataset.frames);
+  const cells = [...film.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")]);
+  film.querySelector("input").addEventListener("input", ({ target }) => {
+    const { name, weights } = frames[target.value];
+    film.querySelector("output").textContent = name;
+    weights.forEach((row, at) => row.forEach((weight, column) => {
+      cells[at][column].style.setProperty("--w", weight);
+      cells[at][column].title = weight;
+    }));
+  });
+}
+
 // What is wider than the page can be scrolled with the keyboard as well, while it is wider.
 const scrolled = new ResizeObserver((entries) => {
   for (const { target } of entries) {

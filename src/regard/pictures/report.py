@@ -187,6 +187,34 @@ class HoverMap:
 
 
 @dataclass(frozen=True)
+class FilmStrip:
+    """Heat maps of the same words at several times, with a slider to go through them."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    frames: Sequence[tuple[str, Sequence[Sequence[float]]]]
+    """What each frame is called, and its weights."""
+    caption: str
+
+    def to_html(self, number: int) -> str:
+        """Return the last frame, which is readable without the script too, and all as data."""
+        source, target = ([escaped(word) for word in side] for side in (self.source, self.target))
+        data = [
+            {"name": name, "weights": [[round(float(w), 3) for w in row] for row in weights]}
+            for name, weights in self.frames
+        ]
+        last = data[-1]
+        return (
+            f'<figure class="film-strip" data-frames="{html.escape(json.dumps(data))}">\n'
+            f"<figcaption>{escaped(self.caption)}</figcaption>\n"
+            f'<p><input type="range" min="0" max="{len(data) - 1}" value="{len(data) - 1}" '
+            f'aria-label="frame"> <output>{escaped(str(last["name"]))}</output></p>\n'
+            '<div class="grid" role="group" aria-label="heat map">'
+            f"{_grid(source, target, self.frames[-1][1], 1.0)}</div>\n</figure>"
+        )
+
+
+@dataclass(frozen=True)
 class Fold:
     """Sections that are hidden until the reader opens them."""
 
@@ -202,7 +230,9 @@ class Fold:
         return f"<details><summary>{escaped(self.summary)}</summary>\n{inside}\n</details>"
 
 
-Section: TypeAlias = Heading | Paragraph | Table | Picture | Passage | Samples | HoverMap | Fold
+Section: TypeAlias = (
+    Heading | Paragraph | Table | Picture | Passage | Samples | HoverMap | FilmStrip | Fold
+)
 
 
 def _line(side: str, words: str, direction: str) -> str:

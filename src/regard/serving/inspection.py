@@ -7,20 +7,27 @@ is bounded by its fields, and what is read is the model alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from regard.base.errors import SettingsError
 from regard.base.special_tokens import END
+from regard.corpora.parallel import SentencePair
 from regard.models.inspection import Trace
+from regard.runs.film import film_of
 from regard.serving.attention import require_tokens
 from regard.serving.errors import ApiError, bad_request
 from regard.serving.limits import ServerSettings
 from regard.tasks import task_of
 from regard.tasks.interventions import InterventionRequest
 from regard.tasks.lens import Lens
+from regard.tasks.translation.data import grammar_splits
+from regard.tasks.translation.settings import GrammarSettings
 
+MOST_SEARCHED = 5_000  # training pairs of the built-in corpus
 MODEL = Field(None, description="name of a model, as /models lists them")
 KEY = Field("", description="where the server requires one")
 TOKENS = Field(None, description="token ids of the translation; none: the model's own")
@@ -64,6 +71,64 @@ class ChangeRequest(BaseModel):
     patch: WrittenChanges = Field([], description="states taken from another text, as dogs=horses")
     other: str | None = Field(None, description="the text that states are taken from")
     api_key: str = KEY
+
+
+class WhereRequest(BaseModel):
+    """Two words and a head: where in the training examples does it attend from one to the other?"""
+
+    model: str | None = MODEL
+    attends: str = Field(min_length=1, max_length=100, description="the word that attends")
+    attended: str = Field(min_length=1, max_length=100, description="the word attended to")
+    part: str = Field("cross", max_length=20, description="cross, encoder or decoder")
+    layer: int | None = Field(None, ge=0, description="layer, counted from 0; none: the last")
+    head: int | None = Field(None, ge=0, description="head; none: the mean of the layer")
+    least: float = Field(0.3, ge=0.01, le=1, description="smallest weight that counts")
+    api_key: str = KEY
+
+
+def places_found(loaded: Any, request: WhereRequest, settings: ServerSettings) -> dict[str, Any]:
+    """Return the places in the built-in corpus, the only examples that a run does not name."""
+    data: Any = getattr(loaded.recipe, "data", None)
+    if loaded.recipe.task != "translate" or not getattr(data, "built_in", False):
+        raise bad_request(
+            "The server searches the built-in corpus only, for a run may name any file as its "
+            "data: search with regard look RUN --where WORD:WORD."
+        )
+    from regard.tasks.translation.search import MOST_SHOWN, GazeQuery, find_gazes
+
+    if not loaded.attends:
+        raise bad_request("This model has no attention.")
+    asked = request.model_dump(include={"attends", "attended", "part", "layer", "head", "least"})
+    pairs = _training_pairs(data.grammar.model_dump_json())
+    found = find_gazes(loaded, pairs, GazeQuery(**asked))
+    shown = [gaze.to_dict() for gaze in found[:MOST_SHOWN]]
+    return {"searched": len(pairs), "count": len(found), "places": shown}
+
+
+@lru_cache(maxsize=2)
+def _training_pairs(grammar: str) -> list[SentencePair]:
+    """Return training pairs of the built-in corpus, at most as many as are searched."""
+    settings = GrammarSettings.model_validate_json(grammar)
+    sizes = {"size": min(settings.size, MOST_SEARCHED), "valid_size": 1, "test_size": 1}
+    return list(grammar_splits(settings.model_copy(update=sizes)).train)
+
+
+class FilmRequest(BaseModel):
+    """The frames of a training that was filmed."""
+
+    model: str | None = MODEL
+    api_key: str = KEY
+
+
+def film_frames(folder: Path | None) -> dict[str, Any]:
+    """Return the frames that a run has kept."""
+    frames = film_of(folder) if folder is not None else []
+    if not frames:
+        raise bad_request(
+            "This training was not filmed: train with --set training.film=true to see what the "
+            "model looks at change."
+        )
+    return {"frames": frames}
 
 
 def head_numbers(loaded: Any, request: HeadRequest, settings: ServerSettings) -> dict[str, Any]:

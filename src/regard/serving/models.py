@@ -13,6 +13,7 @@ from regard.compute.device import computing_on, current_device
 from regard.corpora.grammar import generate
 from regard.engines.choice import EngineName, choose_engine
 from regard.models.inspection import parameter_count
+from regard.runs.film import film_of
 from regard.runs.report import EXAMPLE_COUNT, FEWEST_WORDS, MOST_WORDS, kept_examples
 from regard.runs.run import Run
 from regard.serving.languages import Pair, pair_of, read_pair
@@ -41,6 +42,7 @@ class ServedModel:
     pair: Pair
     translator: LoadedTranslator
     examples: tuple[str, ...] = ()
+    folder: Path | None = None
 
     @property
     def recipe(self) -> TranslationRecipe:
@@ -99,7 +101,9 @@ class StoredModel:
 
     def loaded(self) -> ServedModel:
         """Return the model in memory, to stay there."""
-        return ServedModel(self.name, self.pair, self.load(processes=True), self.examples)
+        return ServedModel(
+            self.name, self.pair, self.load(processes=True), self.examples, self.folder
+        )
 
     def description(self) -> dict[str, Any]:
         """Return what is known without loading the model."""
@@ -134,6 +138,8 @@ def _description(model: AnyServedModel, *, parameters: int | None) -> dict[str, 
         "layers": layers,
         "heads": heads,
         "encoder_layers": encoder_layers,
+        "built_in": model.recipe.data.built_in,
+        "film": model.folder is not None and bool(film_of(model.folder)),
         "examples": list(model.examples),
     }
 

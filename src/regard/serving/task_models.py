@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from regard.base.budgets import MEGABYTE
 from regard.base.errors import RegardError
 from regard.compute.device import computing_on, current_device
+from regard.runs.film import film_of
 from regard.runs.report import kept_inputs
 from regard.runs.run import Run
 from regard.settings.recipe import Recipe
@@ -84,6 +85,7 @@ class TaskModel:
             "layers": layers,
             "heads": heads,
             "writes": self.recipe.task == "language-model" and family != "bidirectional",
+            "film": bool(film_of(self.folder)),
             "examples": list(self.examples),
         }
 

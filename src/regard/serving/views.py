@@ -53,6 +53,23 @@ async def intervene(request: Request) -> Response:
     return await _answered(request, inspection.ChangeRequest, inspection.changed_output)
 
 
+@router.post("/where", summary="Training examples in which a word attends to a word",
+             openapi_extra=body_schema(inspection.WhereRequest))  # fmt: skip
+async def where(request: Request) -> Response:
+    """Return the strongest places of a head in the built-in corpus."""
+    return await _answered(request, inspection.WhereRequest, inspection.places_found)
+
+
+@router.post("/film", summary="What a model looked at while it was trained",
+             openapi_extra=body_schema(inspection.FilmRequest))  # fmt: skip
+async def film(request: Request) -> Response:
+    """Return the frames of a training, from its beginning to its end."""
+    server = server_of(request)
+    body = await read_request(request, inspection.FilmRequest, server)
+    folder = server.viewer(body.model).model.folder
+    return JSONResponse(await asyncio.to_thread(inspection.film_frames, folder))
+
+
 @router.post("/look", summary="What a model of another task looks at",
              openapi_extra=body_schema(task_views.LookQuestion))  # fmt: skip
 async def look(request: Request) -> Response:

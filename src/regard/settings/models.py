@@ -55,6 +55,9 @@ class RecurrentSettings(CellSettings):
     one_hot: bool = Field(False, description="one-hot tokens instead of word vectors")
     layers: Layers = Field(1, description="stacked layers in encoder and decoder each")
     bidirectional: bool = Field(True, description="read the source from both ends")
+    upper_layers: Literal["alike", "forward"] = Field(
+        "alike", description="encoder layers above the first: alike, or forward alone (GNMT)"
+    )
     attention: str = Field(
         "dot",
         description='attention score: "dot", "scaled-dot", "bilinear", "additive", '
@@ -106,6 +109,12 @@ class RecurrentSettings(CellSettings):
     def _cells_fit(self) -> RecurrentSettings:
         states = {"hidden": self.hidden, "embedding": self.embedding}
         self.require_lstm(self.cell, **states, encoder_hidden=self.encoder_width)
+        layers = self.encoder_layers or self.layers
+        self.require_layers(max(self.layers, layers))
+        if self.upper_layers == "forward":
+            self.require_first_both_ways(
+                bidirectional=self.bidirectional, layers=layers, decoder=self.decoder
+            )
         if self.decoder == "shared" and (self.cell_rank is not None or self.cell_groups > 1):
             raise ValueError(
                 'decoder = "shared" has one whole matrix for encoder and decoder; leave out '
@@ -387,8 +396,5 @@ class GraphModelSettings(Settings):
     @model_validator(mode="after")
     def _vectors_fit(self) -> GraphModelSettings:
         if self.edge_vectors != "types" and self.layer != "messages":
-            raise ValueError(
-                f'edge_vectors = "{self.edge_vectors}" needs layer = "messages" '
-                f'(given: "{self.layer}")'
-            )
+            raise ValueError(f'edge_vectors = "{self.edge_vectors}" needs layer = "messages"')
         return self

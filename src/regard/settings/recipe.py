@@ -58,6 +58,13 @@ class StartSettings(Settings):
     )
 
 
+class WatchedSettings(StartSettings):
+    """What of a training is kept besides its metrics."""
+
+    film: bool = Field(False, description="keep what the model looks at after a few updates")
+    tensorboard: bool = Field(False, description="also log to TensorBoard")
+
+
 class Recipe(Settings):
     """A recipe of any task; each task has a subclass with tables of its own."""
 

@@ -24,6 +24,7 @@ class LookRequest:
     node: str | None = None
     embeddings: str | None = None
     step: int | None = None
+    where: str | None = None
 
     @property
     def sentence(self) -> str:

@@ -132,3 +132,92 @@ def test_all_panels_are_accessible_in_the_light(visit, attend):
     screen.page.locator('[data-panel="change"] .toggle').first.click()
     screen.expect(screen.page.locator(".outcome .output")).to_have_count(2)
     assert screen.violations() == []
+
+
+def frames_of(loaded, steps):
+    """Return frames of a film, each with the weights of its own update."""
+    source = SENTENCE.split()
+    return [
+        {
+            "step": step,
+            "seconds": 1.0,
+            "texts": [
+                {
+                    "text": SENTENCE,
+                    "said": f"said {step}",
+                    "gold": "LADAB NEFOK NOGIM",
+                    "attention": None,
+                    "reference": {
+                        "source": source,
+                        "target": ["LADAB", "NEFOK", "NOGIM"],
+                        "weights": [[step / 100, 0.0, 0.0]] * 3,
+                    },
+                }
+            ],
+        }
+        for step in steps
+    ]
+
+
+def with_facts(**facts):
+    """Return a route that adds facts to the descriptions of all models."""
+
+    def answer(route):
+        response = route.fetch()
+        found = response.json()
+        route.fulfill(
+            response=response,
+            json={**found, "models": [{**model, **facts} for model in found["models"]]},
+        )
+
+    return answer
+
+
+def test_the_film_is_scrubbed_through(visit, attend, served_models):
+    frames = frames_of(served_models[1].translator, [0, 25, 50])
+    routes = {
+        "**/models": with_facts(film=True),
+        "**/film": lambda route: route.fulfill(json={"frames": frames}),
+    }
+    screen = visit({"open": "film"}, routes=routes, size=(390, 844), scheme="dark")
+    screen.shows(attend())
+    panel = screen.page.locator('[data-panel="film"]')
+    first = panel.locator("tbody td").first
+    screen.expect(first).to_have_attribute("style", "--w: 0.5000;")
+    slider = panel.get_by_label("frame", exact=True)
+    slider.focus()
+    screen.page.keyboard.press("Home")
+    screen.expect(first).to_have_attribute("style", "--w: 0.0000;")
+    screen.page.keyboard.press("ArrowRight")
+    screen.expect(panel.locator("output")).to_have_text("update 25 of 50")
+    screen.expect(panel.locator(".output")).to_contain_text("said 25")
+    panel.get_by_role("button", name="Play").click()
+    screen.expect(panel.locator("output")).to_have_text("update 50 of 50")
+    assert screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert screen.violations() == []
+
+
+def test_other_places_of_a_head_are_listed(visit, attend):
+    places = [{"source": "badal kofen", "target": "LADAB NEFOK", "attends": 1, "attended": 0,
+               "weight": 0.75}]  # fmt: skip
+    asked = []
+
+    def answer(route):
+        asked.append(route.request.post_data_json)
+        route.fulfill(json={"searched": 100, "count": 7, "places": places})
+
+    routes = {"**/models": with_facts(built_in=True), "**/where": answer}
+    screen = visit({"open": "where", "model": "transformer"}, routes=routes)
+    screen.shows(attend(model="transformer"))
+    panel = screen.page.locator('[data-panel="where"]')
+    panel.get_by_label("word that attends").fill("NEFOK")
+    panel.get_by_label("word attended to").fill("badal")
+    panel.get_by_label("layer to search").select_option("0")
+    panel.get_by_label("head to search").select_option("1")
+    screen.page.keyboard.press("Tab")
+    panel.get_by_role("button", name="Search").press("Enter")
+    screen.expect(panel.locator(".places li")).to_have_count(1)
+    assert panel.locator("mark").all_inner_texts() == ["badal", "NEFOK"]
+    assert asked == [{"model": "transformer", "attends": "NEFOK", "attended": "badal",
+                      "part": "cross", "layer": 0, "head": 1}]  # fmt: skip
+    assert screen.violations() == []

@@ -124,7 +124,7 @@ export function sizesOf({ model, answer }) {
     const heads = answer.heads ? Math.max(1, ...answer.heads) : model.heads;
     return {
       sizes: { [model.part]: [model.layers, heads] },
-      names: { [model.part]: "within the text" },
+      names: { [model.part]: answer.heads ? "the neighbourhood" : "within the text" },
       partOf: { encoder: model.part },
     };
   }

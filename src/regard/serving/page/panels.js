@@ -19,7 +19,9 @@
 import { arithmetic } from "./arithmetic.js";
 import { change } from "./change.js";
 import { element } from "./element.js";
+import { film } from "./film.js";
 import { lens } from "./lens.js";
+import { where } from "./where.js";
 
 /**
  * @typedef {object} Subject  what is looked at
@@ -31,7 +33,7 @@ import { lens } from "./lens.js";
  */
 
 /** All panels, in the order in which they are shown. */
-export const PANELS = [arithmetic, change, lens];
+export const PANELS = [arithmetic, change, lens, where, film];
 
 /** Names in the address that are panels. */
 export const openOf = (text) => (text ? text.split(",") : []);

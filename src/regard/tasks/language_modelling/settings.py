@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from regard.settings.language_models import LanguageModelSettings
 from regard.settings.models import CausalTransformerSettings
-from regard.settings.recipe import Files, Names, Recipe, Settings, StartSettings
+from regard.settings.recipe import Files, Names, Recipe, Settings, WatchedSettings
 
 
 class TextSettings(Settings):
@@ -59,7 +59,7 @@ class LanguageTokenizerSettings(Settings):
     )
 
 
-class PretrainingSettings(StartSettings):
+class PretrainingSettings(WatchedSettings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
@@ -103,7 +103,6 @@ class PretrainingSettings(StartSettings):
     ema: float = Field(
         0.0, ge=0, lt=1, description="decay of a moving average of the weights; 0: none"
     )
-    tensorboard: bool = Field(False, description="also log to TensorBoard")
 
 
 class GenerationSettings(Settings):

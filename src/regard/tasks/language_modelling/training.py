@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -15,11 +16,13 @@ from regard.compute.device import placed, processes_for
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import add_adapters, freeze, load_extended, merged_weights
 from regard.runs.display import Display, SilentDisplay
+from regard.runs.film import FILM, FilmLog
 from regard.runs.report import EXAMPLE_COUNT, keep_inputs
 from regard.runs.run import Run, limits_of, open_records, open_store, training_run
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling import data as task_data
 from regard.tasks.language_modelling import model as loaded_model
+from regard.tasks.language_modelling.answers import AnswerData, prepare_answers
 from regard.tasks.language_modelling.objective import loss_of_recipe, validated
 from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
@@ -36,7 +39,7 @@ def train_language_model(
     recipe: LanguageModelRecipe,
     run: Run,
     *,
-    data: task_data.TextData | task_data.AnswerData | None = None,
+    data: task_data.TextData | AnswerData | None = None,
     observers: Sequence[Observer] = (),
 ) -> loaded_model.TrainedLanguageModel:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
@@ -53,6 +56,7 @@ def train_language_model(
     store = open_store(run, keep=settings.keep, fingerprint=data.fingerprint())
     records = open_records(run, store, tensorboard=settings.tensorboard)
     loaded = loaded_model.LoadedLanguageModel(model=model, text=data.text, recipe=recipe)
+    film = _film_log(run, loaded, data) if settings.film else []
     loss_of = loss_of_recipe(recipe, data.text)
     objective = Objective[Any](
         loss_sum=partial(loss_of, model),
@@ -78,7 +82,7 @@ def train_language_model(
         limits=limits_of(settings),
         store=store,
         observer=Observers(
-            [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *observers]
+            [*records, SampleLog(run.folder / loaded_model.SAMPLES, loaded), *film, *observers]
         ),
     )
     best = loaded_model.load(run.folder)
@@ -89,8 +93,31 @@ def train_language_model(
     return loaded_model.TrainedLanguageModel(run, best, metrics)
 
 
+def _film_log(
+    run: Run,
+    loaded: loaded_model.LoadedLanguageModel,
+    data: task_data.TextData | AnswerData,
+) -> list[FilmLog]:
+    """Return what films every head on the beginning of the validation; nothing without heads."""
+    if not hasattr(loaded.model.backbone, "look") or not len(data.valid):
+        return []
+    if isinstance(data, task_data.TextData):
+        length = min(FILMED_TOKENS, len(data.valid))
+        first = data.valid.rows(np.array([0]), length=length)[0].tolist()
+    else:
+        first = list(data.valid[0].ids)[:FILMED_TOKENS]
+    text = loaded.text.decode(first)
+
+    def frame() -> list[dict[str, Any]]:
+        found = loaded.heads(text)
+        weights = found.weights.numpy().astype(float).round(4)
+        return [{"text": text, "tokens": list(found.pieces), "heads": weights.tolist()}]
+
+    return [FilmLog(run.folder / FILM, loaded.model, frame)]
+
+
 def _processes(
-    recipe: LanguageModelRecipe, model: nn.Module, data: task_data.TextData | task_data.AnswerData
+    recipe: LanguageModelRecipe, model: nn.Module, data: task_data.TextData | AnswerData
 ) -> int:
     """Return among how many processes windows are shared out; answers are too few for that."""
     if not isinstance(data, task_data.TextData):
@@ -101,10 +128,10 @@ def _processes(
 
 def prepare(
     run: Run, recipe: LanguageModelRecipe, texts: task_data.Texts | None = None
-) -> task_data.TextData | task_data.AnswerData:
+) -> task_data.TextData | AnswerData:
     """Return the data of a recipe, or texts from memory: running text, or prompts with answers."""
     if recipe.data.pairs:
-        return task_data.prepare_answers(run, recipe)
+        return prepare_answers(run, recipe)
     return task_data.prepare_text(run, recipe, texts)
 
 
@@ -133,6 +160,7 @@ def rate_of(step: int, done: float, *, settings: PretrainingSettings) -> float:
 
 
 BEGINNING_WORDS = 6
+FILMED_TOKENS = 20
 
 
 class SampleLog:

@@ -16,6 +16,7 @@ TASK = Task(
         "arcs": LazyFunction("regard.tasks.translation.views:arcs_view"),
         "step": LazyFunction("regard.tasks.translation.views:step_view"),
         "lens": LazyFunction("regard.tasks.translation.views:lens_view"),
+        "where": LazyFunction("regard.tasks.translation.search:where_view"),
     },
     auto=LazyFunction("regard.tasks.translation.auto:auto"),
     fine_tune=LazyFunction("regard.tasks.translation.fine_tuning:fine_tune"),

@@ -7,6 +7,7 @@ from typing import Any
 from regard.models.inspection import parameter_count
 from regard.pictures import report
 from regard.pictures.curves import length_curves_svg
+from regard.runs.film import film_of
 from regard.runs.report import learning_section, making_section
 from regard.scoring.bleu import Interval
 from regard.tasks.translation.evaluation import Evaluation, TrainedTranslator
@@ -33,6 +34,7 @@ def _sections(runs: Mapping[str, TrainedTranslator]) -> Iterator[report.Section]
         for each in tested.values():
             yield from each.forgetting.sections() if each.forgetting else ()
         yield from _attention(runs, tested)
+        yield from _films(runs)
         yield from _translations(runs, tested)
     yield from learning_section({name: read_metrics(run.run.metrics) for name, run in runs.items()})
     for name, trained in runs.items():
@@ -93,6 +95,22 @@ def _attention(
         sources = [pair.source for pair in _spread(tested[name], SHOWN_MAPS)]
         for maps in _maps(runs, {name: tested[name]}, sources):
             yield from maps
+
+
+def _films(runs: Mapping[str, TrainedTranslator]) -> Iterator[report.Section]:
+    """Yield how the attention of filmed trainings came about."""
+    for name, trained in runs.items():
+        frames = film_of(trained.run.folder)
+        if len(frames) < 2:
+            continue
+        yield report.Heading(f"How attention was learned: {name}")
+        for place, text in enumerate(frames[-1]["texts"]):
+            maps = [
+                (f"update {frame['step']:,}", frame["texts"][place]["reference"]["weights"])
+                for frame in frames
+            ]
+            gold = text["reference"]
+            yield report.FilmStrip(gold["source"], gold["target"], maps, text["text"])
 
 
 def _spread(evaluation: Evaluation, count: int) -> list[Any]:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from regard.corpora.filters import FilterSettings
 from regard.settings.decoding import DecodingSettings
 from regard.settings.models import RecurrentSettings, TransformerSettings, TranslatorSettings
-from regard.settings.recipe import File, Files, Names, Recipe, Settings, StartSettings
+from regard.settings.recipe import File, Files, Names, Recipe, Settings, WatchedSettings
 
 
 class AugmentationSettings(Settings):
@@ -225,7 +225,7 @@ class BatchSettings(Settings):
     short_first: bool = Field(False, description="sort the first epoch from short to long")
 
 
-class TrainingSettings(StartSettings):
+class TrainingSettings(WatchedSettings):
     """How the model is trained, and when to stop."""
 
     seed: int = Field(1, ge=0, description="seed of weights, dropout and batch order")
@@ -318,7 +318,6 @@ class TrainingSettings(StartSettings):
         "fp32", description="precision of matrix products; bf16 needs a processor that has it"
     )
     compile: bool = Field(False, description="use torch.compile; pays off after minutes")
-    tensorboard: bool = Field(False, description="also log to TensorBoard")
 
     @model_validator(mode="after")
     def _one_average(self) -> TrainingSettings:

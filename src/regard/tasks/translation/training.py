@@ -27,6 +27,7 @@ from regard.settings.recipe import Recipe, expect
 from regard.tasks.translation import data as task_data
 from regard.tasks.translation import examples as task_examples
 from regard.tasks.translation.evaluation import TrainedTranslator, evaluate
+from regard.tasks.translation.film import film_log
 from regard.tasks.translation.fine_tuning import OF_DATA, General, TuningData, mix_in, read_data
 from regard.tasks.translation.forgetting import before_fine_tuning, forgetting
 from regard.tasks.translation.model import BuildTranslator, LoadedTranslator, fresh_network, load
@@ -96,6 +97,7 @@ def train_translator(
         objective, optimisation = mix_in(objective, optimisation, recipe, general.mix, tokenizers)
     keep = max(settings.keep, settings.average)
     store = run_folders.open_store(run, keep=keep, fingerprint=digest)
+    film = film_log(run, translator, splits.valid, wanted=settings.film)
     records = run_folders.open_records(run, store, tensorboard=settings.tensorboard)
     fit(
         network,
@@ -103,7 +105,7 @@ def train_translator(
         optimisation,
         limits=run_folders.limits_of(settings),
         store=store,
-        observer=Observers([*records, *observers]),
+        observer=Observers([*records, *film, *observers]),
     )
     return TrainedTranslator(run, load(run.folder, model=model))
 
