@@ -225,6 +225,11 @@ class TransformerSettings(LayerSettings):
         description='attention score; another one ("dot", "bilinear", "additive") is slower',
     )
     window: int | None = Field(None, ge=1, description="farthest distance that self-attention sees")
+    encoder_window: int | None = Field(
+        None,
+        ge=1,
+        description="farthest distance that the layers of the encoder see, all but the last",
+    )
     convolution_width: LengthLimit = Field(3, ge=1, description="of the convolutional encoder")
     dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
@@ -272,7 +277,8 @@ class TransformerSettings(LayerSettings):
                 f'kernel = "linear" has no scores that positions = "{self.positions}" could '
                 "change; choose sinusoidal, learned, rotary or none"
             )
-        if self.kernel == "linear" and self.window is not None:
+        windows = (self.window, self.encoder_window)
+        if self.kernel == "linear" and windows != (None, None):
             raise ValueError('kernel = "linear" and a window exclude each other; choose one')
         if self.alignment_head is not None and self.alignment_head >= self.heads:
             raise ValueError(
