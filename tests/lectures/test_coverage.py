@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -95,6 +96,7 @@ def stand_ins(
     """Return the small run or file that stands for one of the table."""
     folder = tmp_path_factory.mktemp("coverage")
     book, reviews = folder / "book.txt", folder / "reviews.tsv"
+    plain = copytree(toy_run, folder / "plain")  # of two runs that are compared, one
     book.write_text("to be or not to be that is the question\n" * 200, encoding="utf-8")
     reviews.write_text("what a film\tgood\nwhat a bore\tbad\n" * 30, encoding="utf-8")
 
@@ -111,6 +113,7 @@ def stand_ins(
         return {
             "book.txt": book,
             "reviews.tsv": reviews,
+            "runs/demo/plain": plain,
             "runs/demo/transformer": random_transformer_run,
         }.get(name, toy_run)
 
