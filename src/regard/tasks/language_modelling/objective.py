@@ -1,7 +1,7 @@
 """What a language model learns: the next token of a text, or tokens that are hidden in it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -113,7 +113,8 @@ def validated(
 
     def sums(shares: Sequence[int]) -> list[list[tuple[int, float, int]]]:
         found: dict[int, list[tuple[int, float, int]]] = {share: [] for share in shares}
-        for number, batch in enumerate(data.validation(recipe, most=most)):
+        batches: Iterable[Any] = data.validation(recipe, most=most)
+        for number, batch in enumerate(batches):
             if number % SHARES in found:
                 nats = float(loss_of(model, batch).nats)
                 found[number % SHARES].append((number, nats, batch.target_tokens))
