@@ -112,12 +112,15 @@ def alignment_head(result: Result) -> str:
 def antecedent(result: Result) -> str:
     """Return how often a head finds the noun behind a pronoun."""
     rows = {
-        "best head of the encoder": ("accuracy", "accuracy_contested"),
-        "a random noun": ("random_noun", "random_noun_contested"),
-        "the nearest noun": ("nearest_noun", "nearest_noun_contested"),
+        "the best head looks from it at its noun (%)": "head_accuracy_two_candidates",
+        "it is translated rightly (%)": "pronoun_accuracy_two_candidates",
+        "a guess of the nearest noun (%)": "nearest_noun_accuracy",
+        "a guess of any noun (%)": "random_noun_accuracy",
     }
-    head = ["from the pronoun to its noun", "all cases", "more than one noun possible"]
-    return table(head, rows_of(result, rows, ".1%"))
+    seeds = result["details"]["seeds"]
+    cells = [[title, *(f"{seed[key]:.1f}" for seed in seeds)] for title, key in rows.items()]
+    names = [f"seed {number}" for number in range(1, len(seeds) + 1)]
+    return table(["two nouns or more could be meant", *names], cells)
 
 
 def length_extrapolation(result: Result) -> str:
@@ -347,6 +350,40 @@ def bounded(result: Result) -> str:
     }
     rows = {title: [key] for key, title in titles.items() if key in figures}
     return table(["", "peak memory (MB)"], rows_of(result, rows, ",.0f"))
+
+
+def stores(result: Result) -> str:
+    """Return time and memory of large corpora."""
+    titles = {
+        "first_update_seconds": "first update on a million pairs (s)",
+        "before_first_update_seconds_line": "the same before stores, a line through two sizes (s)",
+        "resume_seconds": "first update when ten million pairs are resumed (s)",
+        "tokenizer_peak_mb": "memory until the first update, a million pairs (MB)",
+        "training_mb_one_million": "memory of training on a million pairs (MB)",
+        "training_mb_ten_million": "memory of training on ten million pairs (MB)",
+        "tokenise_ratio_vs_sentencepiece": "speed of tokenising, as a share of SentencePiece alone",
+        "exact_resumes": "killed trainings that ended with the same bytes",
+        "kills": "trainings that were killed",
+    }
+    rows = {title: [key] for key, title in titles.items() if key in result["figures"]}
+    return table(["", "measured"], rows_of(result, rows, ",.4g"))
+
+
+def filters(result: Result) -> str:
+    """Return recall by kind of noise, and precision by filter."""
+    names = [
+        key.removeprefix("multi30k_recall_")
+        for key in result["figures"]
+        if key.startswith("multi30k_recall_")
+    ]
+    corpora, what = ("multi30k", "tatoeba"), ("recall", "precision")
+    rows = {
+        name.replace("_", " "): [f"{one}_{key}_{name}" for one in corpora for key in what]
+        for name in names
+    }
+    rows["all"] = [key for one in corpora for key in ("none", f"{one}_precision")]
+    head = ["noise (%)", *(f"{one}, {key}" for one in ("Multi30k", "Tatoeba") for key in what)]
+    return table(head, rows_of(result, rows, ".1f"))
 
 
 def augmentation(result: Result) -> str:

@@ -32,6 +32,13 @@ PARTS: dict[str, tuple[str, ...]] = {
         "host_waits_beam_step_before",
         "graph_breaks",
     ),
+    "distributed": (
+        "ddp_float64_weight_difference",
+        "ddp_vs_crew_quiet",
+        "two_vs_one_quiet",
+        "busy_vs_one_process",
+        "plan_error_percent",
+    ),
     "bf16": ("bf16_base_speedup",),
     "beam": ("beam_long_speedup", "beam_long_speedup_base"),
 }

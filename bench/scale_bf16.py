@@ -37,7 +37,7 @@ from train_speed import DATA, prepare
 WORK = Path("runs/bench/train-speed")
 PRECISIONS = ("fp32", "bf16")
 SPEED_TOKENS, SPEED_UPDATES = 2_048, 6
-LOSS_TOKENS, LOSS_UPDATES, WARMUP, SEEDS, HELD_OUT = 512, 1_000, 200, (1, 2), 1_000
+LOSS_TOKENS, LOSS_UPDATES, WARMUP, SEEDS, HELD_OUT = 256, 1_000, 200, (1, 2), 1_000
 
 
 def measure(*, small: bool) -> Measured:

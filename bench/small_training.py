@@ -42,7 +42,12 @@ def train(
     settings: Sequence[str] = (),
 ) -> LoadedTranslator:
     """Train transformer-tiny for `steps` updates; what is there already is not trained again."""
-    limits = [f"training.steps={steps}", f"training.validate_every={steps}"]
+    warmup = min(400, steps // 6)
+    limits = [
+        f"training.steps={steps}",
+        f"training.validate_every={steps}",
+        f"training.warmup={warmup}",
+    ]
     overrides = [*SETTINGS, *limits, "data.from_memory=true", *settings]
     recipe = expect(find_recipe("transformer-tiny", overrides=overrides), TranslationRecipe)
     splits = Splits(list(pairs), list(valid), [])

@@ -3,13 +3,15 @@
     python bench/stores.py --before DIR [--folder DIR] [--part NAME ...]
 
 Generated pairs of two invented languages (60,000 words each, as frequent as Zipf says, 15 words a
-sentence) are written as gzipped TSV shards: one million and ten million. `transformer-tiny` trains
-on them in child processes, which note wall-clock and processor seconds (their helpers' included).
+sentence) are written as gzipped TSV shards. `transformer-tiny` trains on them in child processes,
+which note wall-clock and processor seconds (their helpers' included).
 
 one: one million pairs, without a store: seconds from `regard.train` to the end of the first
-    update, and the most resident memory from then on.
-ten: ten million pairs: the same, the most resident memory until the first update
-    (`tokenizer_peak_mb`), and seconds from `regard.train(resume=...)` to the first update.
+    update, and the most resident memory until then (`tokenizer_peak_mb`).
+ten: stores of ten million pairs, which are those of part one ten times over: to read and tokenise
+    as many would show nothing else. The most resident memory from the first update on, less that
+    of a process that goes on with one million (`memory_growth_mb`), and seconds from
+    `regard.train(resume=...)` to the first update.
 before: seconds to the first update of the code in --before (a checkout of the code before stores),
     on 100,000 and 200,000 pairs. A straight line through both gives those of a million, where that
     code takes 7 GB and a quarter of an hour; its training of SentencePiece grows slightly faster
@@ -49,7 +51,8 @@ from result import read_result, write_result
 HERE = Path(__file__).resolve()
 MILLION, SHARDS = 1_000_000, 4
 BEFORE = (100_000, 200_000)
-SIZES = {"one": MILLION, "ten": 10 * MILLION, **{f"before-{size}": size for size in BEFORE}}
+SIZES = {"one": MILLION, **{f"before-{size}": size for size in BEFORE}}
+TIMES = 10
 VOCABULARY, BLOCK = 60_000, 20_000
 UPDATES = 40  # after the first one, during which memory is measured
 KILLS = 20
@@ -205,39 +208,72 @@ def run_child(package: Path, options: dict[str, Any], *, cache: Path) -> dict[st
 
 def one(folder: Path) -> dict[str, float]:
     """Train on a million pairs that were never read before."""
-    found = trained(folder, "one")
+    for path in (folder / "out-one", folder / "cache-one"):
+        shutil.rmtree(path, ignore_errors=True)
+    files = [str(path) for path in write_corpus(folder, "one")]
+    options = {"files": files, "out": str(folder / "out-one"), "updates": UPDATES,
+               "checkpoint_every": UPDATES // 2}  # fmt: skip
+    found = run_child(HERE.parents[1], options, cache=folder / "cache-one")
+    print(json.dumps(found), flush=True)
     return {
         "first_update_seconds": round(found["first_update"], 1),
         "first_update_cpu_seconds": round(found["first_update_cpu"], 1),
-        "training_mb_one_million": round(found["training_mb"], 1),
+        "tokenizer_peak_mb": round(found["peak_before_mb"], 1),
     }
 
 
 def ten(folder: Path) -> dict[str, float]:
-    """Train on ten million pairs that were never read before, and resume."""
-    found = trained(folder, "ten")
-    options = {"out": str(folder / "out-ten"), "updates": 1, "resume": True, "files": []}
-    resumed = run_child(HERE.parents[1], options, cache=folder / "cache-ten")
+    """Go on with a million pairs, train on ten million, and go on with these."""
+    repeat(folder)
+
+    def resumed(name: str, updates: int = UPDATES) -> dict[str, Any]:
+        out, cache = folder / f"out-{name}", folder / f"cache-{name}"
+        options = {"out": str(out), "updates": updates, "resume": True, "files": []}
+        found = run_child(HERE.parents[1], options, cache=cache)
+        print(name, json.dumps(found), flush=True)
+        return found
+
+    small, large, again = resumed("one"), resumed("ten"), resumed("ten", 1)
     return {
-        "first_update_seconds_ten_million": round(found["first_update"], 1),
-        "first_update_cpu_seconds_ten_million": round(found["first_update_cpu"], 1),
-        "training_mb_ten_million": round(found["training_mb"], 1),
-        "tokenizer_peak_mb": round(found["peak_before_mb"], 1),
-        "resume_seconds": round(resumed["first_update"], 1),
-        "resume_cpu_seconds": round(resumed["first_update_cpu"], 1),
+        "training_mb_one_million": round(small["training_mb"], 1),
+        "training_mb_ten_million": round(large["training_mb"], 1),
+        "memory_growth_mb": round(large["training_mb"] - small["training_mb"], 1),
+        "resume_seconds": round(again["first_update"], 1),
+        "resume_cpu_seconds": round(again["first_update_cpu"], 1),
     }
 
 
-def trained(folder: Path, name: str) -> dict[str, Any]:
-    """Return what a child found that trains on a corpus without a store."""
-    out, cache = folder / f"out-{name}", folder / f"cache-{name}"
-    for path in (out, cache):
-        shutil.rmtree(path, ignore_errors=True)
-    files = [str(path) for path in write_corpus(folder, name)]
-    options = {"files": files, "out": str(out), "updates": UPDATES, "checkpoint_every": 20}
-    found = run_child(HERE.parents[1], options, cache=cache)
-    print(name, json.dumps(found), flush=True)
-    return found
+def repeat(folder: Path) -> None:
+    """Write the run and the corpus of part one again, with their stores ten times over."""
+    from regard.corpora.store import RowStore, RowWriter
+
+    def write(source: Path, target: Path, **changes: Any) -> None:
+        store = RowStore(source)
+        shutil.rmtree(target)
+        target.mkdir()
+        values, lengths = (source / "values").read_bytes(), store.lengths().astype(np.int64)
+        with RowWriter(target, columns=store.columns, width=store.width) as writer:
+            for _ in range(TIMES):
+                writer.add(values, lengths)
+            writer.finish({**store.made_of, **changes})
+
+    for name in ("out", "cache"):
+        shutil.rmtree(folder / f"{name}-ten", ignore_errors=True)
+        shutil.copytree(folder / f"{name}-one", folder / f"{name}-ten")
+    shutil.rmtree(folder / "out-ten" / "checkpoints")
+    for name in ("evidence.json", "metrics.jsonl"):  # which belong to the smaller corpus
+        (folder / "out-ten" / name).unlink()
+    (texts,) = (folder / "cache-one").glob("corpora/*/pairs")
+    header = RowStore(texts)
+    held = {
+        part: [row + turn * len(header) for turn in range(TIMES) for row in rows]
+        for part, rows in header.made_of["rows"].items()
+    }
+    digest = f"{TIMES} times {header.made_of['fingerprint']}"
+    target = folder / "cache-ten" / texts.relative_to(folder / "cache-one")
+    write(texts, target, rows=held, fingerprint=digest)
+    tokens = Path("data") / "train"
+    write(folder / "out-one" / tokens, folder / "out-ten" / tokens, corpus=digest)
 
 
 def before(package: Path, folder: Path) -> dict[str, float]:
@@ -259,9 +295,6 @@ def before(package: Path, folder: Path) -> dict[str, float]:
 def derived(figures: Mapping[str, float]) -> dict[str, float]:
     """Return the figures that follow from those of several parts."""
     found = dict(figures)
-    if {"training_mb_one_million", "training_mb_ten_million"} <= found.keys():
-        growth = found["training_mb_ten_million"] - found["training_mb_one_million"]
-        found["memory_growth_mb"] = round(growth, 1)
     for unit in ("seconds", "cpu_seconds"):
         name = f"before_first_update_{unit}"
         if {f"first_update_{unit}", f"{name}_{BEFORE[1]}"} <= found.keys():

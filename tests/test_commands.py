@@ -108,6 +108,7 @@ TINY: dict[str, dict[str, Any]] = {
     "demo-plain": {**RECURRENT, **TRANSLATION, **LITTLE_GRAMMAR},
     "demo-attention": {**RECURRENT, **TRANSLATION, **LITTLE_GRAMMAR},
     "demo-transformer": {**TRANSFORMER, **TRANSLATION, **LITTLE_GRAMMAR},
+    "antecedent": {**TRANSLATION, **LITTLE_GRAMMAR, "data.grammar.max_words": 10},
     "gpt-nano": {**WIDTHS, "training.steps": 4, "training.validate_every": 2},
     "text-classifier": {**WIDTHS, "training.epochs": 1, "tokenizer.size": 320},
     "forecast": SERIES,
@@ -295,6 +296,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
         f"runs/demo/{name}": run_of("train", f"demo-{name}", "--built-in")
         for name in ("plain", "attention", "transformer")
     },
+    "runs/it": run_of("train", "antecedent"),
     "runs/book": run_of("train", "gpt-nano", "--data", "book.txt"),
     "runs/questions": run_of("train", "text-classifier", "--data", "reviews.tsv"),
     "runs/cora": run_of("train", "gat-cora", "--data", "cora.npz"),

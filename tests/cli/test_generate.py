@@ -131,5 +131,7 @@ def test_what_the_model_looks_at(run: Any, refuse: Any, trained: Path, tmp_path:
     assert run("look", trained, "the cat", "--out", tmp_path / "heads.html").code == 0
     assert (tmp_path / "heads.html").is_file()
     assert "--out" in refuse("look", trained, "the cat")
-    assert "--part is for translators" in refuse("look", trained, "the cat", "--part", "encoder")
+    assert "--part encoder is for translators" in refuse(
+        "look", trained, "the cat", "--part", "encoder"
+    )
     assert run("look", trained, "the cat", "--word", "c").out.startswith("layer 0, mean of 2 heads")

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -35,14 +36,16 @@ SMALL = {
     "train gpt-nano": ["--set", "training.steps=2", "--set", "model.layers=1",
                        "--set", "model.model_dim=8", "--set", "model.feed_forward=8",
                        "--set", "model.heads=2", "--set", "model.context=16"],
-    "train --from": ["--set", "training.steps=2"],
+    "train --from": ["--set", "training.epochs=1"],
     "gradients": ["--length", "4", "--steps", "1"],
+    "study scaling": ["--seeds", "1", "--tokens", "8192"],
     "ladder": ["--steps", "1"],
     "demo": FEW_PAIRS,
     "compare --series": ["--minutes", "0.01", *FEW_PAIRS],
 }  # fmt: skip
-SLOW = ("demo", "compare", "ladder", "gradients", "train", "generate", "lecture decoders",
-        "summary gpt2", "summary transformer-base", "summary bahdanau")  # fmt: skip
+SLOW = ("demo", "study efficiency", "study scaling", "compare", "ladder", "gradients", "train",
+        "generate", "lecture decoders", "summary gpt2",
+        "summary transformer-base", "summary bahdanau")  # fmt: skip
 FILES = ("book.txt", "reviews.tsv")
 WORDS = {"cats": "badal", "like": "kofen", "dogs": "migon", "do": "bafen", "not": "rulis"}
 
@@ -93,6 +96,7 @@ def stand_ins(
     """Return the small run or file that stands for one of the table."""
     folder = tmp_path_factory.mktemp("coverage")
     book, reviews = folder / "book.txt", folder / "reviews.tsv"
+    plain = copytree(toy_run, folder / "plain")  # of two runs that are compared, one
     book.write_text("to be or not to be that is the question\n" * 200, encoding="utf-8")
     reviews.write_text("what a film\tgood\nwhat a bore\tbad\n" * 30, encoding="utf-8")
 
@@ -109,6 +113,7 @@ def stand_ins(
         return {
             "book.txt": book,
             "reviews.tsv": reviews,
+            "runs/demo/plain": plain,
             "runs/demo/transformer": random_transformer_run,
         }.get(name, toy_run)
 

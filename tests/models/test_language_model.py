@@ -62,6 +62,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gru, tied": {"family": "recurrent", "cell": "gru", "tie": True},
     "F-LSTM": {"family": "recurrent", "cell_rank": 3},
     "G-LSTM": {"family": "recurrent", "cell_groups": 2, "layers": 2},
+    "residual gru": {"family": "recurrent", "cell": "gru", "layers": 3, "residual": True},
     "lstm, two layers": {"family": "recurrent", "cell": "lstm", "layers": 2},
 }
 named = pytest.mark.parametrize("options", list(OPTIONS.values()), ids=list(OPTIONS))

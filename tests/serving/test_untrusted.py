@@ -167,7 +167,7 @@ def test_nested_tags_survive_or_are_refused(client: httpx.Client, depth: int) ->
         ({"q": "a\0"}, 400, "q holds a NUL character, which no text has."),
         ({"q": "a", "prefix": "\0"}, 400, "prefix holds a NUL character, which no text has."),
         ({"q": "a", "model": "x"}, 404,
-         "There is no model 'x'; there are: transformer, attention."),
+         "There is no translator 'x'; there are: transformer, attention."),
         ({"q": "a " * 200}, 413,
          "The sentence has 200 tokens; attention is shown for at most 100."),
         ({"q": "a", "beam": 99}, 400, "beam (99) must not exceed 12."),

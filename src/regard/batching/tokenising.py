@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -86,18 +86,16 @@ def write_examples(
     watch: Watch,
     processes: int | None = None,
 ) -> RowStore:
-    """Cut the pairs into tokens, in several processes, and return the store that holds them.
-
-    The store does not depend on the number of processes. After a failure nothing of it is left.
-    """
+    """Cut the pairs into tokens, as `write_rows` does, and return the store that holds them."""
     source, target = tokenizers
 
     def cut(pair: SentencePair) -> tuple[Sequence[int], Sequence[int]]:
         return source.encode(pair.source), target.encode(pair.target)
 
-    most = max(one.size for one in tokenizers)
-    cutter = _Cutter(pairs, cut, type_of(2 if most <= NARROW else 4))
-    return _write(folder, cutter, made_of=made_of, watch=watch, processes=processes)
+    size = max(one.size for one in tokenizers)
+    return write_rows(
+        folder, pairs, cut, size=size, made_of=made_of, watch=watch, processes=processes
+    )
 
 
 class StoredLabelledIds(StoredSequence[LabelledIds]):
@@ -127,23 +125,29 @@ def write_labelled(
     def cut(one: LabelledText) -> tuple[Sequence[int], Sequence[int]]:
         return encode(one.text), (place[one.label],)
 
-    cutter = _Cutter(texts, cut, type_of(4))
-    return _write(folder, cutter, made_of=made_of, watch=watch, processes=processes)
+    return write_rows(folder, texts, cut, made_of=made_of, watch=watch, processes=processes)
 
 
-def _write(
+def write_rows(
     folder: Path,
-    cutter: _Cutter[Any],
+    items: StoredSequence[Item],
+    cut: Callable[[Item], tuple[Sequence[int], Sequence[int]]],
     *,
+    size: int | None = None,
     made_of: Mapping[str, object],
     watch: Watch,
-    processes: int | None,
+    processes: int | None = None,
 ) -> RowStore:
-    """Write what the cutter makes of all items; after a failure nothing of it is left."""
+    """Write two columns of numbers for each item, by several processes; numbers are below `size`.
+
+    The store does not depend on the number of processes. After a failure nothing of it is left.
+    """
+    width = 2 if size is not None and size <= NARROW else 4
+    cutter = _Cutter(items, cut, type_of(width))
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)  # of other data
     folder.parent.mkdir(parents=True, exist_ok=True)
-    total, width = len(cutter.items), cutter.kind.itemsize
+    total = len(items)
     with whole_folder(folder) as temporary, RowWriter(temporary, columns=2, width=width) as writer:
         for _, (ids, lengths) in mapped(cutter, _blocks(total), processes=processes):
             writer.add(ids, np.frombuffer(lengths, np.int64).reshape(-1, 2))

@@ -29,6 +29,7 @@ from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.museum import museum
 from regard.cli.options import CommandWithParts, ComputingCommand, FilesCommand, load_torch
+from regard.cli.plan import plan
 from regard.cli.rate import rate
 from regard.cli.recipes import recipes
 from regard.cli.score import score
@@ -102,6 +103,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 for command in (
     demo,
     train,
+    plan,
     translate,
     forecast,
     generate,
@@ -128,7 +130,7 @@ for command in (
     kind: type[CommandWithParts] = ComputingCommand
     if command in WITHOUT_DEVICE:
         kind = CommandWithParts
-    elif command is train:
+    elif command in (train, plan):
         kind = FilesCommand
     app.command(command.__name__.rstrip("_"), cls=kind)(_interruptible(command))
 app.add_typer(corpus, name="corpus")

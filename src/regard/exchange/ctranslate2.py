@@ -113,6 +113,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "decoder": ("attention",),
     "kernel": ("softmax",),
     "window": (None,),
+    "encoder_window": (None,),
     "experts": (0,),
     "pattern": ("full",),
     "span": (None,),

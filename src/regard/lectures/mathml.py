@@ -140,7 +140,7 @@ class _Parser:
             mark = {"tilde": "~", "hat": "^", "bar": "¯"}[name]
             return f'<mover accent="true">{self._atom()}<mo>{mark}</mo></mover>'
         if name == "text":
-            return f"<mtext>{escape(self._text())}</mtext>"
+            return f"<mtext>{escape(self._text()).replace(' ', '&#160;')}</mtext>"
         raise RegardError(f"The equation {self.tex!r} uses \\{name}, which is not known here.")
 
     def _text(self) -> str:

@@ -90,6 +90,8 @@ def _encoder(encoder: nn.Module, place: BlockPlace, source: str) -> str:
         return features
     if isinstance(encoder, RecurrentEncoder):
         embedded = _table(encoder.embedding, place, source)
+        if encoder.first is not None:
+            embedded = _stack(encoder.first, place, embedded, name="first")
         return _stack(encoder.stack, place, embedded)
     return place.unknown(encoder, source)
 
@@ -109,6 +111,8 @@ def _stack(
     units = f"{stack.cell_hidden} units"
     if directions == 2:
         title, units = f"Bidirectional {title}", f"{units} in each direction"
+    if stack.residual and stack.layers > 1:
+        units = f"{units}, residual from the second layer"
     below: tuple[str | Connection, ...] = inputs
     for layer in range(stack.layers):
         weights = stack.weights[layer * directions : (layer + 1) * directions]

@@ -146,7 +146,9 @@ def transformer_blocks(
         at = Sublayers(place, number, width)
         name = "attention" if memory is None else "self_attention"
         part = getattr(layer, name)
-        shown = _attention_shown(part, masked=masked, window=network.window)
+        last = number == len(network.layers) - 1
+        window = network.window if last else getattr(network, "lower_window", network.window)
+        shown = _attention_shown(part, masked=masked, window=window)
         if getattr(network, "segments", None) is not None:
             length, kept = network.segments.length, network.segments.memory
             shown = shown._replace(

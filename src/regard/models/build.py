@@ -57,6 +57,7 @@ class TransformerPlan:
     kernel: str = "softmax"
     score: str = SCALED_DOT
     window: int | None = None
+    encoder_window: int | None = None
     convolution_width: int = 3
     dropout: float = 0.1
     attention_dropout: float = 0.0
@@ -163,6 +164,7 @@ class TransformerPlan:
             layers=[self._self_layer(number) for number in range(self.layers)],
             norm=self._last_norm(),
             window=self.window,
+            lower_window=self.encoder_window or self.window,
             distance_bias=self._positions(places.DistanceBias),
         )
 

@@ -259,6 +259,7 @@ def _build_recurrent(settings: RecurrentLanguageModelSettings, *, vocab: int) ->
                 hidden=settings.hidden,
                 layers=settings.layers,
                 dropout=settings.dropout,
+                residual=settings.residual,
                 rank=settings.cell_rank,
                 groups=settings.cell_groups,
             ),

@@ -239,7 +239,8 @@ def gate_arrays(
                     )
                 )
             outputs.append(values["h"])
-        inputs = torch.cat(outputs, dim=-1)
+        joined = torch.cat(outputs, dim=-1)
+        inputs = joined + inputs if layer and stack.residual else joined
     return found
 
 

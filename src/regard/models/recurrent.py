@@ -29,21 +29,37 @@ def build_recurrent_translator(
 
 
 def _built(settings: RecurrentSettings, source_vocab: int, target_vocab: int) -> Translator[Any]:
+    width, layers = _width(settings, source_vocab), settings.encoder_layers or settings.layers
+    first = None
+    if settings.upper_layers == "forward":
+        first = _reading(settings, width, layers=1, bidirectional=True)
+        width, layers = settings.encoder_width, layers - 1
     encoder = RecurrentEncoder(
         embedding=_embedding(settings, source_vocab),
-        stack=RecurrentStack(
-            kind=settings.cell,
-            input_dim=_width(settings, source_vocab),
-            hidden=settings.encoder_width,
-            layers=settings.encoder_layers or settings.layers,
-            bidirectional=settings.bidirectional,
-            dropout=settings.dropout,
-            rank=settings.cell_rank,
-            groups=settings.cell_groups,
+        first=first,
+        stack=_reading(
+            settings, width, layers=layers, bidirectional=settings.bidirectional and first is None
         ),
         dropout=settings.dropout,
     )
     return RECURRENT_DECODERS[settings.decoder](settings, encoder, target_vocab)
+
+
+def _reading(
+    settings: RecurrentSettings, input_dim: int, *, layers: int, bidirectional: bool
+) -> RecurrentStack:
+    """Return layers of an encoder."""
+    return RecurrentStack(
+        kind=settings.cell,
+        input_dim=input_dim,
+        hidden=settings.encoder_width,
+        layers=layers,
+        bidirectional=bidirectional,
+        dropout=settings.dropout,
+        residual=settings.residual,
+        rank=settings.cell_rank,
+        groups=settings.cell_groups,
+    )
 
 
 def _luong_translator(
@@ -149,6 +165,7 @@ def _stack(settings: RecurrentSettings, vocab: int, *, extra: int = 0) -> Recurr
         hidden=settings.hidden,
         layers=settings.layers,
         dropout=settings.dropout,
+        residual=settings.residual,
         rank=settings.cell_rank,
         groups=settings.cell_groups,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +10,13 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from regard.base.errors import RegardError
 from regard.pictures.canvas import FAINT, PALETTE, save_figure
 from regard.pictures.curves import MARKERS
 from regard.pictures.labels import plain_text, readable_label
+from regard.pictures.studies import SUPERSCRIPTS
 
 Points = Sequence[tuple[float, float]]
 
@@ -66,11 +68,19 @@ def _columns(points: Points) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
 
+def _power(value: float) -> str:
+    """Return a power of ten as people write it."""
+    return "10" + str(round(math.log10(value))).translate(SUPERSCRIPTS)
+
+
 def _set_axes(axes: Axes, panel: ScalingPanel) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(panel.across)
     axes.set_ylabel(panel.up)
+    axes.xaxis.set_major_locator(LogLocator(10))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: _power(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     low, high = axes.get_ylim()
     if high < 30 * low and high < 100:
         ticks = [x for x in (1.2, 1.4, 1.6, 1.8, 2, 2.25, 2.5, 2.75, 3, 3.5) if low <= x <= high]

@@ -232,10 +232,15 @@ class RecurrentStack(nn.Module):
         layers: int = 1,
         bidirectional: bool = False,
         dropout: float = 0.0,
+        residual: bool = False,
         rank: int | None = None,
         groups: int = 1,
     ):
-        """An LSTM may have matrices in factors of some `rank`, or in `groups`."""
+        """An LSTM may have matrices in factors of some `rank`, or in `groups`.
+
+        With `residual`, what enters a layer is added to what leaves it, from the second layer on
+        (Wu et al. 2016, eq. 6): the top gives the sum of the hidden states of all layers.
+        """
         super().__init__()
         directions = 2 if bidirectional else 1
         if hidden % directions:
@@ -245,6 +250,7 @@ class RecurrentStack(nn.Module):
         self.layers = layers
         self.bidirectional = bidirectional
         self.dropout = dropout
+        self.residual = residual
         self.divided = rank is not None or groups > 1
         self.weights = nn.ModuleList(
             cell_weights(
@@ -268,9 +274,9 @@ class RecurrentStack(nn.Module):
         self, inputs: Float[Tensor, "batch time input_dim"], state: CellState
     ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
         """Read sequences of one length; return every hidden state and the last one."""
-        if self.kind not in _KERNELS:
+        if not self._has_kernel:
             return self._loop(inputs, state, mask=None)
-        if self.divided:
+        if self.divided or self.residual:
             batch, time = inputs.shape[:2]
             sizes = torch.full((time,), batch)
             data, last = self._read_data(inputs.transpose(0, 1).flatten(0, 1), sizes, state)
@@ -282,7 +288,7 @@ class RecurrentStack(nn.Module):
         self, inputs: Float[Tensor, "batch time input_dim"], lengths: Int[Tensor, "batch"]
     ) -> tuple[Float[Tensor, "batch time hidden"], CellState]:
         """Read sequences of these lengths from both ends, never touching the padding."""
-        if self.kind not in _KERNELS:
+        if not self._has_kernel:
             mask = padding_mask(lengths, size=inputs.shape[1])
             return self._loop(inputs, self.zero_state(len(inputs)), mask=mask)
         ordered, places = lengths.to(HOST).sort(descending=True)  # torch packs by lengths there
@@ -294,6 +300,11 @@ class RecurrentStack(nn.Module):
         )
         back = order.argsort()
         return outputs[back], tuple(part[:, back] for part in last)
+
+    @property
+    def _has_kernel(self) -> bool:
+        """Whether more than a step is computed at once; torch's kernels know no residuals."""
+        return self.kind == "lstm" or (self.kind in _KERNELS and not self.residual)
 
     def _read_data(
         self, data: Tensor, batch_sizes: Tensor, state: CellState
@@ -335,6 +346,7 @@ class RecurrentStack(nn.Module):
         directions = 2 if self.bidirectional else 1
         last: list[CellState] = []
         for layer in range(self.layers):
+            below = inputs
             if layer and self.dropout:
                 inputs = F.dropout(inputs, self.dropout, self.training)
             first = layer * directions
@@ -343,6 +355,8 @@ class RecurrentStack(nn.Module):
                 for direction in range(directions)
             ]
             inputs = torch.cat([states for states, _ in found], dim=-1)
+            if layer and self.residual:
+                inputs = inputs + below
             last += [end for _, end in found]
         return inputs, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 

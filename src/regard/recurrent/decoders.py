@@ -89,14 +89,15 @@ class StackLoop:
             tuple(part[layer] for part in state) for layer in range(stack.layers)
         ]
         self.dropout = stack.dropout if stack.training else 0.0
+        self.residual = stack.residual
 
     def __len__(self) -> int:
         return len(self.projected)
 
     @property
     def hidden(self) -> Float[Tensor, "batch hidden"]:
-        """The visible state of the top layer."""
-        return self.states[-1][0]
+        """What leaves the top layer: its visible state, with residuals the sum of all."""
+        return self.sum if self.residual else self.states[-1][0]
 
     @property
     def sum(self) -> Float[Tensor, "batch hidden"]:
@@ -109,8 +110,12 @@ class StackLoop:
         """Read the input of this time with its late part; return the top layer's new state."""
         projected = shared_product(late, self.late_weights, self.projected[time])
         self.states[0] = cell_step(self.recurrences[0], projected, self.states[0])
+        entering = self.states[0][0]
         for layer, (weights, bias) in enumerate(self.upper, start=1):
             below = self.states[layer - 1][0]
+            if layer > 1 and self.residual:
+                below = below + entering
+            entering = below
             if self.dropout:
                 below = F.dropout(below, self.dropout)
             projected = shared_product(below, weights)

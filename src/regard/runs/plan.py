@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_leaves
 
 from regard.compute.group import Group, current_group
 from regard.training.distributed import Updates, taking_updates
+from regard.training.losses import ROWS
 from regard.training.objective import Limits, Objective, Optimisation, Start, in_minutes
 from regard.training.progress import DataFacts, Fact
 from regard.training.update import AddGradient, add_gradient, update
@@ -223,18 +224,22 @@ def _measure(
         optimiser=_state_bytes(optimisation.optimizer),
         activations=0,
     )
+    sharing = optimisation.sharing
+    count = 1 if sharing is None else sharing.processes
+    own = first[0] if sharing is None or count == 1 else sharing.split(first[0], count)[0]
     activations = partial(_activations, alone, parameters)
-    if found.seconds > MOST_SECONDS:
-        sharing = optimisation.sharing
+    # What the loss holds grows with few tokens only, so no line leads on from there.
+    few = part.target_tokens < 2 * ROWS and found.seconds < 10 * MOST_SECONDS
+    if found.seconds > MOST_SECONDS and not few:
         parts = [part] if sharing is None else [sharing.split(part, 2)[0], part]
         return replace(found, activations=_extended(activations, parts, to=first[0]))
-    found = replace(found, activations=activations(first[0]))
-    seconds: list[float] = []
-    counted = [tokens]
-    group = current_group()  # if torchrun has made it, the others are not ready yet
-    single = nullcontext(Updates(model, objective, optimisation, Group()))
+    found = replace(found, activations=count * activations(own))
+    if few and found.seconds > MOST_SECONDS:
+        return found
+    seconds, counted = list[float](), [tokens]
+    single = nullcontext(Updates(model, objective, optimisation, Group()))  # others are not ready
     shared = taking_updates(model, objective, optimisation)
-    with single if group.size > 1 else shared as updates:
+    with single if current_group().size > 1 else shared as updates:
         updates.begin(0, 0)
         if updates.group.size > 1:
             updates.take(1)  # warms up the other processes
@@ -345,7 +350,7 @@ def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
     found, often = plan.estimate, f"{plan.trainings} x " if plan.trainings > 1 else ""
     memory = found.memory
     parts = ", ".join(
-        f"{name} {_megabytes(getattr(memory, name))}"
+        f"{name} {megabytes(getattr(memory, name))}"
         for name in ("weights", "gradients", "optimiser", "activations")
     )
     frozen = found.parameters - found.trained_parameters
@@ -353,7 +358,7 @@ def plan_rows(plan: TrainingPlan) -> list[tuple[str, str]]:
         *((fact.name.replace("_", " "), fact.text) for fact in plan.facts),
         ("model", f"{found.parameters:,} parameters" + (f", {frozen:,} frozen" * bool(frozen))),
         ("updates", often + _updates_text(found, unit=plan.unit)),
-        ("memory", f"about {_megabytes(memory.total)} MB of tensors ({parts})"),
+        ("memory", f"about {megabytes(memory.total)} MB of tensors ({parts})"),
         ("time", often + _time_text(found)),
         *(("" if number else "because", why) for number, why in enumerate(plan.reasons)),
     ]
@@ -369,15 +374,15 @@ def _updates_text(found: Estimate, *, unit: str) -> str:
 
 
 def _time_text(found: Estimate) -> str:
-    each = f"{_seconds(found.seconds_per_update)} an update, measured on "
+    each = f"{seconds_text(found.seconds_per_update)} an update, measured on "
     each += f"{found.measured_updates}" if found.measured_updates else "a part of one"
     shared = f", {found.processes} processes" if found.processes > 1 else ""
     if found.by_minutes:
         return f"{in_minutes(found.seconds / 60)}, as asked for ({each}{shared})"
-    return f"about {_seconds(found.seconds)} and the validations ({each}{shared})"
+    return f"about {seconds_text(found.seconds)} and the validations ({each}{shared})"
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     """Return a duration in the unit that suits it."""
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
@@ -390,5 +395,6 @@ def _two_digits(number: float) -> str:
     return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
 
 
-def _megabytes(count: int) -> str:
+def megabytes(count: int) -> str:
+    """Return bytes in millions."""
     return _two_digits(count / 1e6)

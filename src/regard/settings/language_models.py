@@ -28,6 +28,7 @@ class RecurrentLanguageModelSettings(CellSettings):
     @model_validator(mode="after")
     def _cells_fit(self) -> RecurrentLanguageModelSettings:
         self.require_lstm(self.cell, hidden=self.hidden, embedding=self.embedding)
+        self.require_layers(self.layers)
         return self
 
 

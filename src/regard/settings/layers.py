@@ -213,6 +213,24 @@ class CellSettings(Settings):
         1, description="independent groups of the LSTM's units (G-LSTM); 1: all together"
     )
 
+    residual: bool = Field(
+        False, description="add what enters a layer to what leaves it, from the second on (GNMT)"
+    )
+
+    def require_layers(self, layers: int) -> None:
+        """Refuse residual connections where there is one layer only."""
+        if self.residual and layers < 2:
+            raise ValueError(f"residual = true needs at least 2 layers (given: {layers})")
+
+    def require_first_both_ways(self, *, bidirectional: bool, layers: int, decoder: str) -> None:
+        """Refuse an encoder that reads from both ends with its first layer, if it has one only."""
+        if not bidirectional or layers < 2 or decoder == "shared":
+            raise ValueError(
+                'upper_layers = "forward" needs bidirectional = true, at least 2 layers in the '
+                f'encoder and decoder "luong" or "bahdanau" (given: bidirectional '
+                f'{str(bidirectional).lower()}, {layers} layers, decoder "{decoder}")'
+            )
+
     def require_lstm(self, cell: str, **widths: int) -> None:
         """Refuse divided matrices of other cells, and widths that the groups cannot divide."""
         divided = self.cell_rank is not None or self.cell_groups > 1

@@ -55,6 +55,9 @@ class RecurrentSettings(CellSettings):
     one_hot: bool = Field(False, description="one-hot tokens instead of word vectors")
     layers: Layers = Field(1, description="stacked layers in encoder and decoder each")
     bidirectional: bool = Field(True, description="read the source from both ends")
+    upper_layers: Literal["alike", "forward"] = Field(
+        "alike", description="encoder layers above the first: alike, or forward alone (GNMT)"
+    )
     attention: str = Field(
         "dot",
         description='attention score: "dot", "scaled-dot", "bilinear", "additive", '
@@ -106,6 +109,12 @@ class RecurrentSettings(CellSettings):
     def _cells_fit(self) -> RecurrentSettings:
         states = {"hidden": self.hidden, "embedding": self.embedding}
         self.require_lstm(self.cell, **states, encoder_hidden=self.encoder_width)
+        layers = self.encoder_layers or self.layers
+        self.require_layers(max(self.layers, layers))
+        if self.upper_layers == "forward":
+            self.require_first_both_ways(
+                bidirectional=self.bidirectional, layers=layers, decoder=self.decoder
+            )
         if self.decoder == "shared" and (self.cell_rank is not None or self.cell_groups > 1):
             raise ValueError(
                 'decoder = "shared" has one whole matrix for encoder and decoder; leave out '
@@ -216,6 +225,11 @@ class TransformerSettings(LayerSettings):
         description='attention score; another one ("dot", "bilinear", "additive") is slower',
     )
     window: int | None = Field(None, ge=1, description="farthest distance that self-attention sees")
+    encoder_window: int | None = Field(
+        None,
+        ge=1,
+        description="farthest distance that the layers of the encoder see, all but the last",
+    )
     convolution_width: LengthLimit = Field(3, ge=1, description="of the convolutional encoder")
     dropout: float = Field(0.1, ge=0, lt=1, description="on embeddings and every sublayer")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights")
@@ -263,7 +277,8 @@ class TransformerSettings(LayerSettings):
                 f'kernel = "linear" has no scores that positions = "{self.positions}" could '
                 "change; choose sinusoidal, learned, rotary or none"
             )
-        if self.kernel == "linear" and self.window is not None:
+        windows = (self.window, self.encoder_window)
+        if self.kernel == "linear" and windows != (None, None):
             raise ValueError('kernel = "linear" and a window exclude each other; choose one')
         if self.alignment_head is not None and self.alignment_head >= self.heads:
             raise ValueError(
@@ -387,8 +402,5 @@ class GraphModelSettings(Settings):
     @model_validator(mode="after")
     def _vectors_fit(self) -> GraphModelSettings:
         if self.edge_vectors != "types" and self.layer != "messages":
-            raise ValueError(
-                f'edge_vectors = "{self.edge_vectors}" needs layer = "messages" '
-                f'(given: "{self.layer}")'
-            )
+            raise ValueError(f'edge_vectors = "{self.edge_vectors}" needs layer = "messages"')
         return self

@@ -13,6 +13,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.runs.display import Display, DryRunDisplay, display_of
 from regard.runs.plan import PlanMade, TrainingPlan
 from regard.runs.run import Run
+from regard.runs.scaling import Hardware, ScaledPlan, scaled
 from regard.settings.recipe import AnySettings, Recipe, require_known
 from regard.tasks import AUTO, TASKS, find_recipe, task_of, train, validate_recipe
 
@@ -46,6 +47,20 @@ def plan(
             chosen = validate_recipe(table, origin="recipe")
             return replace(made.plan, recipe=chosen, reasons=display.reasons)
     raise RunError("The training ended before it could be planned.")
+
+
+def plan_on(
+    hardware: Hardware,
+    recipe: str | Path | Recipe | None = None,
+    *,
+    progress: bool | Display = True,
+    **options: Any,
+) -> ScaledPlan:
+    """Return what a training would take on several devices and machines: `regard plan`.
+
+    Nothing but this machine is needed: a few updates are measured here, on one device.
+    """
+    return scaled(plan(recipe, progress=progress, **options), hardware)
 
 
 def choose(

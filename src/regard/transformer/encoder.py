@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -27,13 +28,16 @@ class TransformerEncoder(nn.Module):
         layers: Sequence[SelfAttentionLayer],
         norm: nn.Module | None,
         window: int | None = None,
+        lower_window: int | None = None,
         distance_bias: DistanceBias | None = None,
     ):
+        """`lower_window` is that of all layers but the last; none: `window`."""
         super().__init__()
         self.embedded = embedded
         self.layers = nn.ModuleList(layers)
         self.norm = norm
         self.window = window
+        self.lower_window = lower_window if lower_window is not None else window
         self.recompute = False
         self.distance_bias = distance_bias
 
@@ -60,7 +64,7 @@ class TransformerEncoder(nn.Module):
     ) -> tuple[Encoded, list[Tensor]]:
         probe = None if probe is None else probe.at(part="encoder")
         features = self.embedded(source, probe=probe)
-        visibility = Visibility(
+        last = Visibility(
             target=source.shape[1],
             source=source.shape[1],
             real=mask,
@@ -69,12 +73,15 @@ class TransformerEncoder(nn.Module):
             dtype=features.dtype,
             device=source.device,
         )
+        lower = last
+        if self.lower_window != self.window:
+            lower = replace(last, window=self.lower_window)
         found = []
         for number, layer in enumerate(self.layers):
             run = recompute_layer(layer, wanted=self.recompute)
             features, _, weights = run(
                 features,
-                visibility,
+                last if number == len(self.layers) - 1 else lower,
                 with_weights=with_weights,
                 probe=None if probe is None else probe.at(layer=number),
             )

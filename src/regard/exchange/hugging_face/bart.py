@@ -46,6 +46,7 @@ COMMON: dict[str, Any] = {
     "kernel": "softmax",
     "score": "scaled-dot",
     "window": None,
+    "encoder_window": None,
     "experts": 0,
     "pattern": "full",
     "span": None,

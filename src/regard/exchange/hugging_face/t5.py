@@ -42,6 +42,7 @@ FIXED: dict[str, Any] = {
     "kernel": "softmax",
     "score": "dot",
     "window": None,
+    "encoder_window": None,
     "experts": 0,
     "pattern": "full",
     "span": None,

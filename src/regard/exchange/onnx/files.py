@@ -24,6 +24,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
     "kernel": ("softmax",),
     "positions": ("sinusoidal", "learned", "rotary", "alibi", "bucketed", "none"),
     "score": ("scaled-dot", "dot"),
+    "encoder_window": (None,),
     "experts": (0,),
     "pattern": ("full",),
     "span": (None,),

@@ -1,29 +1,22 @@
-"""The data of a language model: running text as token files, or prompts with answers."""
+"""The data of a language model: running text as token files."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from regard.base.errors import DataError, SettingsError
-from regard.base.files import fingerprint
-from regard.batching.order import BatchOrder, BatchPosition, iterate_rows
+from regard.batching.order import BatchPosition
 from regard.batching.texts import (
-    AnswerBatch,
-    AnswerIds,
     StreamBatch,
     WindowOrder,
     all_windows,
-    answer_ids,
-    collate_answers,
     iterate_stream,
-    some_answers,
 )
 from regard.corpora import running_text, sources
 from regard.corpora.built_in import story
-from regard.corpora.parallel import SentencePair, read_pairs
 from regard.runs.run import Run
 from regard.settings.recipe import require_known, validate
 from regard.tasks.language_modelling import settings as schema
@@ -60,7 +53,7 @@ class TextData:
         return DataFacts(
             facts=(
                 Fact("tokens", sizes, f"{shown}; {each:.2f} characters each"),
-                _vocabulary(recipe.tokenizer, self.text),
+                vocabulary_fact(recipe.tokenizer, self.text),
             ),
             batches=self._order(recipe).batches(0),
             unit="tokens",
@@ -91,7 +84,10 @@ class TextData:
         return all_windows(self.valid, context=context, most=most, seed=seed)
 
 
-def _vocabulary(settings: schema.LanguageTokenizerSettings, text: tokenizers.RunningText) -> Fact:
+def vocabulary_fact(
+    settings: schema.LanguageTokenizerSettings, text: tokenizers.RunningText
+) -> Fact:
+    """Return what a plan says of a vocabulary."""
     kind = {"character": "characters"}.get(settings.kind, "subwords")
     return Fact("vocabulary", {"kind": settings.kind, "size": text.size}, f"{text.size:,} {kind}")
 
@@ -276,112 +272,3 @@ def _require_length(
             path=recipe.data.text[0] if recipe.data.text else "data",
             remedy="Give more text, or set a smaller model.context.",
         )
-
-
-ROWS = 32
-
-
-@dataclass(frozen=True)
-class AnswerData:
-    """A tokenizer, and prompts with answers to train and to validate on.
-
-    A line end stands after the prompt and after the answer.
-    """
-
-    text: tokenizers.RunningText
-    train: list[AnswerIds]
-    valid: list[AnswerIds]
-    digest: str
-
-    def fingerprint(self) -> str:
-        """Return what tells one corpus from another."""
-        return self.digest
-
-    def facts(self, recipe: schema.LanguageModelRecipe) -> DataFacts:
-        """Return what a plan says of prompts, answers and vocabulary."""
-        sizes = {"train": len(self.train), "valid": len(self.valid)}
-        shown = ", ".join(f"{count:,} {part}" for part, count in sizes.items())
-        return DataFacts(
-            facts=(Fact("answers", sizes, shown), _vocabulary(recipe.tokenizer, self.text)),
-            batches=len(self._order(recipe).epoch(0)),
-            unit="tokens",
-        )
-
-    def _order(self, recipe: schema.LanguageModelRecipe) -> BatchOrder:
-        return BatchOrder(
-            [(len(one.ids), 0) for one in self.train],
-            token_budget=recipe.training.batch_size * recipe.model.context,
-            seed=recipe.training.seed,
-        )
-
-    def batches(
-        self, recipe: schema.LanguageModelRecipe
-    ) -> Callable[[int, int], Iterator[tuple[BatchPosition, AnswerBatch]]]:
-        """Return the order of training."""
-        order = self._order(recipe)
-        return lambda epoch, batch: iterate_rows(
-            order,
-            lambda rows: collate_answers([self.train[row] for row in rows]),
-            start=BatchPosition(epoch, batch),
-        )
-
-    @property
-    def validation_tokens(self) -> int:
-        """The number of tokens to validate on, prompts included."""
-        return sum(len(one.ids) for one in self.valid)
-
-    def validation(
-        self, recipe: schema.LanguageModelRecipe, *, most: int | None
-    ) -> Iterator[AnswerBatch]:
-        """Yield the answers to validate on, or those with about `most` tokens, always the same."""
-        chosen = some_answers(self.valid, most, seed=recipe.training.seed)
-        ordered = sorted(chosen, key=lambda one: len(one.ids))
-        for first in range(0, len(ordered), ROWS):
-            yield collate_answers(ordered[first : first + ROWS])
-
-
-def prepare_answers(run: Run, recipe: schema.LanguageModelRecipe) -> AnswerData:
-    """Return the pairs of a recipe as ids."""
-    train, valid = _read(recipe)
-    if not (run.folder / f"{TOKENIZER}.json").is_file():
-        start = recipe.training.start_from
-        if start is not None:
-            tokenizer = tokenizers.load_tokenizer(Run.open(Path(start)).folder, TOKENIZER)
-        else:
-            texts = [
-                f"{pair.source}{tokenizers.NEWLINE}{pair.target}{tokenizers.NEWLINE}"
-                for pair in train
-            ]
-            size = sum(len(text) for text in texts)
-            tokenizer = learn_tokenizer(recipe.tokenizer, iter(texts), characters=size)
-        tokenizer.save(run.folder, TOKENIZER)
-    text = tokenizers.RunningText(tokenizers.load_tokenizer(run.folder, TOKENIZER))
-    digest = fingerprint(f"{pair.source}\t{pair.target}\n" for pair in (*train, *valid))
-
-    def encoded(pairs: Sequence[SentencePair]) -> list[AnswerIds]:
-        return [
-            answer_ids(
-                text.encode(pair.source + tokenizers.NEWLINE),
-                text.encode(pair.target + tokenizers.NEWLINE),
-                context=recipe.model.context,
-            )
-            for pair in pairs
-        ]
-
-    return AnswerData(text, encoded(train), encoded(valid), digest)
-
-
-def _read(recipe: schema.LanguageModelRecipe) -> tuple[list[SentencePair], list[SentencePair]]:
-    data = recipe.data
-    read = partial(read_pairs, columns=data.columns)
-    pairs = read([Path(file) for file in data.pairs])
-    if data.valid:
-        return pairs, read([Path(file) for file in data.valid])
-    held = round(len(pairs) * data.valid_share)
-    if not 0 < held < len(pairs):
-        raise DataError(
-            f"{len(pairs)} pairs are too few to hold some out for validation",
-            path=data.pairs[0],
-            remedy="Give data.valid, or more pairs.",
-        )
-    return pairs[:-held], pairs[-held:]

@@ -1,8 +1,9 @@
 """What a language model learns: the next token of a text, or tokens that are hidden in it."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from regard.compute.group import shared_out
 from regard.models.language_model import LanguageModel
 from regard.settings.language_models import BidirectionalSettings
 from regard.tasks.language_modelling import data as task_data
+from regard.tasks.language_modelling.answers import AnswerData
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.tokenizers import RunningText
@@ -24,6 +26,7 @@ from regard.training.objective import Validation
 
 # Of the tokens that were chosen: those hidden, and those hidden or left (Devlin et al. 2019, 3.1).
 HIDDEN, HIDDEN_OR_LEFT = 0.8, 0.9
+SHARES = 64  # of a validation, for the processes of a training
 
 
 def loss_of_recipe(recipe: LanguageModelRecipe, text: RunningText) -> Callable[..., LossSum]:
@@ -95,7 +98,7 @@ def hidden_token_loss(
 
 
 def validated(
-    data: task_data.TextData | task_data.AnswerData,
+    data: task_data.TextData | AnswerData,
     model: LanguageModel[Any],
     recipe: LanguageModelRecipe,
     *,
@@ -108,18 +111,17 @@ def validated(
     are no code of the text, so they have no bits.
     """
 
-    def batches() -> Iterator[StreamBatch | AnswerBatch]:
-        yield from data.validation(recipe, most=most)
+    def sums(shares: Sequence[int]) -> list[list[tuple[int, float, int]]]:
+        found: dict[int, list[tuple[int, float, int]]] = {share: [] for share in shares}
+        batches: Iterable[Any] = data.validation(recipe, most=most)
+        for number, batch in enumerate(batches):
+            if number % SHARES in found:
+                nats = float(loss_of(model, batch).nats)
+                found[number % SHARES].append((number, nats, batch.target_tokens))
+        return [found[share] for share in shares]
 
-    def sums(numbers: Sequence[int]) -> list[tuple[float, int]]:
-        wanted = set(numbers)
-        return [
-            (float(loss_of(model, batch).nats), batch.target_tokens)
-            for number, batch in enumerate(batches())
-            if number in wanted
-        ]
-
-    losses = shared_out(range(sum(1 for _ in batches())), sums)
+    shares = shared_out(range(SHARES), sums)
+    losses = [(nats, tokens) for _, nats, tokens in sorted(chain(*shares))]
     loss = sum(nats for nats, _ in losses) / sum(tokens for _, tokens in losses)
     metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700))}
     if isinstance(data, task_data.TextData) and not model.reads_both_ways:

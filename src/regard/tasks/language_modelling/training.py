@@ -22,6 +22,7 @@ from regard.runs.run import Run, limits_of, open_records, open_store, training_r
 from regard.settings.recipe import Recipe, expect
 from regard.tasks.language_modelling import data as task_data
 from regard.tasks.language_modelling import model as loaded_model
+from regard.tasks.language_modelling.answers import AnswerData, prepare_answers
 from regard.tasks.language_modelling.objective import loss_of_recipe, validated
 from regard.tasks.language_modelling.report import write_report
 from regard.tasks.language_modelling.settings import LanguageModelRecipe, PretrainingSettings
@@ -38,7 +39,7 @@ def train_language_model(
     recipe: LanguageModelRecipe,
     run: Run,
     *,
-    data: task_data.TextData | task_data.AnswerData | None = None,
+    data: task_data.TextData | AnswerData | None = None,
     observers: Sequence[Observer] = (),
 ) -> loaded_model.TrainedLanguageModel:
     """Train until the recipe's limits, from the newest checkpoint of the run if there is one."""
@@ -95,7 +96,7 @@ def train_language_model(
 def _film_log(
     run: Run,
     loaded: loaded_model.LoadedLanguageModel,
-    data: task_data.TextData | task_data.AnswerData,
+    data: task_data.TextData | AnswerData,
 ) -> list[FilmLog]:
     """Return what films every head on the beginning of the validation; nothing without heads."""
     if not hasattr(loaded.model.backbone, "look") or not len(data.valid):
@@ -116,7 +117,7 @@ def _film_log(
 
 
 def _processes(
-    recipe: LanguageModelRecipe, model: nn.Module, data: task_data.TextData | task_data.AnswerData
+    recipe: LanguageModelRecipe, model: nn.Module, data: task_data.TextData | AnswerData
 ) -> int:
     """Return among how many processes windows are shared out; answers are too few for that."""
     if not isinstance(data, task_data.TextData):
@@ -127,10 +128,10 @@ def _processes(
 
 def prepare(
     run: Run, recipe: LanguageModelRecipe, texts: task_data.Texts | None = None
-) -> task_data.TextData | task_data.AnswerData:
+) -> task_data.TextData | AnswerData:
     """Return the data of a recipe, or texts from memory: running text, or prompts with answers."""
     if recipe.data.pairs:
-        return task_data.prepare_answers(run, recipe)
+        return prepare_answers(run, recipe)
     return task_data.prepare_text(run, recipe, texts)
 
 

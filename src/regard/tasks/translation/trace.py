@@ -106,8 +106,14 @@ def _inside(model: Any, source: Tensor, mask: Tensor, tokens: list[int]) -> list
             found += attention_arrays(recorder, layer, "encoder", number, sides)
             found += feed_forward_arrays(recorder, layer, "encoder", number, "source")
     elif isinstance(encoder, RecurrentEncoder):
-        start = encoder.stack.zero_state(1)
         embedded = encoder.embedding(source)[0]
+        if encoder.first is not None:
+            start = encoder.first.zero_state(1)
+            found += gate_arrays(
+                encoder.first, embedded, start, name="encoder.first", axis="source"
+            )
+            embedded = encoder.first.read_packed(embedded[None], mask.sum(dim=1))[0][0]
+        start = encoder.stack.zero_state(1)
         found += gate_arrays(encoder.stack, embedded, start, name="encoder", axis="source")
     if isinstance(decoder, TransformerDecoder):
         for number, layer in enumerate(decoder.layers):
