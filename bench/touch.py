@@ -1,7 +1,8 @@
 """What it costs that a model can be touched: decoding without a probe, beside an older version.
 
     git archive aa2c213 src | tar x -C /tmp/before
-    python bench/touch.py --demo runs/demo --before /tmp/before/src
+    (cd /tmp/before; PYTHONPATH=src python -m regard demo --out demo)
+    python bench/touch.py --demo /tmp/before/demo --before /tmp/before/src
 
 Both versions decode the same sentences with the demo's models, greedily and with a beam, in turns
 of a fraction of a second each and in an order that changes; `decode_ratio_unused` is the median of
@@ -111,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     cells = {"cells_equal_of_200": cells_equal(options.demo / "transformer")}
     print(cells)
-    command = "python bench/touch.py --demo runs/demo --before /tmp/before/src"
+    command = "python bench/touch.py --demo /tmp/before/demo --before /tmp/before/src"
     if options.cells or options.before is None:
         record = read_result("touch")
         details = record.get("details")
