@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from regard.attention.experts import ExpertGate, MixtureOfExperts
 from regard.attention.probe import Probe, Recorder
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.studies.small_models import (
     Characters,
     MeanOverSeeds,

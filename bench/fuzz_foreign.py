@@ -34,8 +34,8 @@ from regard.exchange.sources import Options
 from regard.models.build import build_translator
 from regard.models.graph_classifier import build_graph_classifier
 from regard.models.language_model import build_language_model
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.models import (
-    CausalTransformerSettings,
     GraphModelSettings,
     TransformerSettings,
 )

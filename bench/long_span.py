@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.studies.small_models import MeanOverSeeds, Point, TrainingBudget, train_small
 from result import write_result
 from small_texts import shakespeare

@@ -11,7 +11,7 @@ from regard.attention.masks import Segments, Visibility
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.positions import SegmentPositions
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 
 DIM, HEADS = 8, 2
 

@@ -13,7 +13,7 @@ from regard.base.errors import RunError, SettingsError
 from regard.exchange.formats import ForeignModel, ModelParts, read_foreign
 from regard.exchange.hugging_face.gpt2 import config_of, write
 from regard.models.language_model import build_language_model
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.text.byte_bpe import ByteBpeTokenizer
 
 pytest.importorskip("tokenizers")

@@ -14,8 +14,8 @@ from regard.models.build import TRANSLATORS, TransformerPlan, build_translator
 from regard.models.inspection import parameter_count
 from regard.models.language_model import build_language_model
 from regard.models.sizes import build_for
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.models import (
-    CausalTransformerSettings,
     RecurrentSettings,
     TransformerSettings,
 )

@@ -20,7 +20,8 @@ from regard.exchange.hugging_face import llama
 from regard.exchange.hugging_face.trained import write_trained
 from regard.models.build import build_translator
 from regard.models.language_model import build_language_model
-from regard.settings.models import CausalTransformerSettings, TransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
+from regard.settings.models import TransformerSettings
 from regard.tasks.translation.export import writer_of
 from regard.text.tokenizers import train_tokenizer
 

@@ -18,8 +18,8 @@ from regard.exchange.hugging_face import llama
 from regard.exchange.hugging_face.trained import require_writable, write_trained
 from regard.models.build import build_translator
 from regard.models.language_model import build_language_model
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.models import (
-    CausalTransformerSettings,
     RecurrentSettings,
     TransformerSettings,
 )

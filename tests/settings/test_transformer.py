@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from regard.base.errors import SettingsError
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.models import (
-    CausalTransformerSettings,
     RecurrentSettings,
     TransformerSettings,
 )

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from regard.base.errors import DataError, RegardError
 from regard.cli.app import app
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.studies.scaling import (
     ScaledRun,
     ScalingLaw,

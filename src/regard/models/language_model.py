@@ -16,9 +16,12 @@ from regard.compute.linear import Linear
 from regard.models.build import TransformerPlan, positions_named
 from regard.recurrent.cells import RecurrentStack
 from regard.recurrent.encoder import RecurrentBackbone
-from regard.settings.language_models import BidirectionalSettings, RecurrentLanguageModelSettings
+from regard.settings.language_models import (
+    BidirectionalSettings,
+    CausalTransformerSettings,
+    RecurrentLanguageModelSettings,
+)
 from regard.settings.layers import LayerSettings
-from regard.settings.models import CausalTransformerSettings
 from regard.transformer.causal import CausalTransformer
 from regard.transformer.encoder import BidirectionalTransformer, HiddenTokenLayer
 from regard.transformer.layers import GATED, FeedForward, SelfAttentionLayer

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from regard.attention.masks import Visibility
 from regard.models.inspection import parameter_count
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.language_models import RecurrentLanguageModelSettings
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import (
+    CausalTransformerSettings,
+    RecurrentLanguageModelSettings,
+)
 from regard.studies.small_models import ModelSettings
 from regard.transformer.causal import CausalTransformer
 

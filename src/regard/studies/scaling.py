@@ -19,7 +19,7 @@ import numpy as np
 from torch import nn
 
 from regard.base.errors import RegardError
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.studies.small_models import Characters, TrainingBudget, train_small
 
 WIDTHS = (16, 32, 64, 128)

@@ -22,8 +22,10 @@ from regard.base.shapes import Int
 from regard.batching.texts import StreamBatch
 from regard.models.inspection import parameter_count
 from regard.models.language_model import LanguageModel, build_language_model
-from regard.settings.language_models import RecurrentLanguageModelSettings
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import (
+    CausalTransformerSettings,
+    RecurrentLanguageModelSettings,
+)
 from regard.tasks.language_modelling.objective import next_token_loss
 from regard.tasks.language_modelling.settings import PretrainingSettings
 from regard.tasks.language_modelling.training import optimizer_of, rate_of

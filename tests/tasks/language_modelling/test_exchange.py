@@ -12,7 +12,7 @@ from regard.exchange.formats import ModelParts
 from regard.exchange.hugging_face.gpt2 import write
 from regard.models.language_model import build_language_model
 from regard.runs.run import Run
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.tasks.language_modelling.exchange import export_gpt2
 from regard.tasks.language_modelling.settings import LanguageModelRecipe
 from regard.text.byte_bpe import ByteBpeTokenizer

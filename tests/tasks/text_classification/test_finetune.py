@@ -12,7 +12,7 @@ from regard.base.errors import DataError, RegardError, RunError, SettingsError
 from regard.models.language_model import build_language_model
 from regard.models.pretrained import LowRank, add_adapters, merge_adapters
 from regard.runs.run import Run, open_run
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.recipe import expect
 from regard.tasks import find_recipe, look
 from regard.tasks.language_modelling.settings import LanguageModelRecipe

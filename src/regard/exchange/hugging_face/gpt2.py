@@ -27,7 +27,7 @@ from regard.exchange.layout import (
 from regard.exchange.operations import TRANSPOSED
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.language_model import build_language_model
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.recipe import validate
 from regard.text.byte_bpe import ByteBpeTokenizer
 from regard.text.imported import ImportedTokenizer, Numbering

@@ -27,7 +27,7 @@ from regard.exchange.layout import (
 from regard.exchange.operations import Interleaved, Joined
 from regard.exchange.sources import Options, Tensors, write_safetensors
 from regard.models.language_model import build_language_model
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings
 from regard.settings.recipe import validate
 
 PREFIX = "model."

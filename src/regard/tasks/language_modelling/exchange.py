@@ -8,8 +8,7 @@ from regard.base.files import require_free
 from regard.exchange.formats import ForeignModel, ModelParts
 from regard.exchange.hugging_face import bert, gpt2, llama
 from regard.runs.run import Run
-from regard.settings.language_models import BidirectionalSettings
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import BidirectionalSettings, CausalTransformerSettings
 from regard.tasks.exchange import recipe_of
 from regard.tasks.language_modelling.data import TOKENIZER
 from regard.tasks.language_modelling.model import load

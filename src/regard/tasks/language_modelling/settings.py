@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from regard.settings.language_models import LanguageModelSettings
-from regard.settings.models import CausalTransformerSettings
+from regard.settings.language_models import CausalTransformerSettings, LanguageModelSettings
 from regard.settings.recipe import Files, Names, Recipe, Settings, WatchedSettings
 
 
