@@ -183,7 +183,11 @@ def test_every_command_that_computes_takes_a_device() -> None:
     commands = get_command(app.app).commands
     options = {name: {o for p in found.params for o in p.opts} for name, found in commands.items()}
     without = {name for name, found in options.items() if "--device" not in found}
-    assert without == {"recipes", "score", "import", "illustrate", "summary", "corpus", "exercise"}
+    groups = {name for name, found in commands.items() if hasattr(found, "commands")}
+    assert groups == {"corpus", "exercise", "museum", "study"}
+    assert without - groups == {"recipes", "score", "import", "illustrate", "summary"}
+    visit = commands["museum"].commands["visit"]
+    assert "--device" in {option for found in visit.params for option in found.opts}
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(

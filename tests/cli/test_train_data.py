@@ -121,7 +121,7 @@ WITHOUT: dict[str, tuple[str, str, str]] = {
     "none built in": (
         "text-classifier",
         "--built-in",
-        "the task 'language-model' takes no --built-in",
+        "A recipe of the task 'classify-text' takes no --built-in.",
     ),
     "no pair": ("forecast", "--data a.csv --pair en-de", "the task 'forecast' takes no --pair"),
     "no train": ("seq2seq", "--valid a.tsv", 'has no part "train"'),

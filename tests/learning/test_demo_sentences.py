@@ -22,6 +22,7 @@ QUICK = {
 
 
 @pytest.mark.learning
+@pytest.mark.slow
 def test_capitals_and_full_stops_are_understood(tmp_path: Path) -> None:
     model = regard.train("demo-attention", set=QUICK, out=tmp_path / "run", progress=False).model
     found = model.translate(["Cats do not like dogs.", "cats do not like dogs", "Eggs are old."])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import AsJson, Overrides, print_json
+from regard.cli.options import AsJson, ComputingCommand, Overrides, print_json
 
 museum = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +31,7 @@ def list_exhibits(json: AsJson = False) -> None:
         typer.echo(f"{name:<{width}}  {each.symptom}")
 
 
-@museum.command()
+@museum.command(cls=ComputingCommand)
 def visit(
     name: Name,
     out: Annotated[Path, typer.Option("--out", help="Folder of the run, new or empty.")],

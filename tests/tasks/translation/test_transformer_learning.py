@@ -52,10 +52,8 @@ def splits(task: Task) -> Splits:
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "copy" else pytest.param(name, marks=pytest.mark.slow) for name in TASKS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASKS)
 def test_the_task_is_learned(name: str, tmp_path: Path) -> None:
     task, steps = TASKS[name]
     overrides = [*SETTINGS, f"training.steps={steps}"]
