@@ -171,7 +171,13 @@ def train(folder: Path, recipe: TranslationRecipe, splits: Splits) -> None:
     run, begin = finish_or_start(folder, recipe), time.process_time()
     with TrainingDisplay(Console(), limits_of(recipe.training), title=folder.name) as display:
         train_translator(recipe, run, splits=splits, observers=[display])
-    write_json(folder / CPU, (time.process_time() - begin) / 60)
+    write_json(folder / CPU, minutes_of(folder) + (time.process_time() - begin) / 60)
+
+
+def minutes_of(folder: Path) -> float:
+    """Return the minutes that a training has had so far."""
+    path = folder / CPU
+    return float(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else 0.0
 
 
 def measured(
@@ -203,7 +209,7 @@ def measured(
         "examples_right": sum(right),
         "layer": layer + 1,
         "head": head + 1,
-        "minutes": round(json.loads((folder / CPU).read_text(encoding="utf-8")), 2),
+        "minutes": round(minutes_of(folder), 2),
     }
 
 

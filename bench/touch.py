@@ -1,7 +1,7 @@
 """What it costs that a model can be touched: decoding without a probe, beside an older version.
 
     git archive aa2c213 src | tar x -C /tmp/before
-    (cd /tmp/before; PYTHONPATH=src python -m regard demo --out demo)
+    PYTHONPATH=/tmp/before/src regard demo --out /tmp/before/demo
     python bench/touch.py --demo /tmp/before/demo --before /tmp/before/src
 
 Both versions decode the same sentences with the demo's models, greedily and with a beam, in turns
