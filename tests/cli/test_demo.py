@@ -72,6 +72,7 @@ def test_a_second_call_shows_the_same_without_training(
     assert [path.stat().st_mtime_ns for path in weights] == before
 
 
+@pytest.mark.slow
 def test_results_as_json(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
     run("demo", "--out", str(demo.folder), "--json", *QUICK)
     results = json.loads(capsys.readouterr().out)

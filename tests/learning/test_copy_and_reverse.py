@@ -44,7 +44,8 @@ def splits(task: str) -> Splits:
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("task", [pytest.param("copy", marks=pytest.mark.slow), "reverse"])
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["copy", "reverse"])
 def test_the_task_is_learned(task: str, tmp_path: Path) -> None:
     recipe = expect(find_recipe("seq2seq-attention", overrides=SETTINGS), TranslationRecipe)
     corpus = splits(task)

@@ -20,8 +20,16 @@ pytest.importorskip("tokenizers")
 
 from tests.parity import hugging_face_models as models  # noqa: E402
 
+LONGER = ("Llama 3", "Llama, all biases")
 
-@pytest.mark.parametrize("case", models.CASES)
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(each, marks=pytest.mark.slow) if each in LONGER else each
+        for each in models.CASES
+    ],
+)
 def test_logits_outputs_and_tensors_are_equal(case: str, tmp_path: Path) -> None:
     kind, options, pairs = models.CASES[case]
     theirs = models.random_model(tmp_path / "theirs", kind, options, pairs=pairs)

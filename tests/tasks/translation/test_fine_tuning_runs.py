@@ -199,7 +199,7 @@ def test_the_test_part_of_the_first_run_is_the_general_one(
     assert outside.sentences == 30
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_adapters_of_a_transformer_are_merged_for_use(
     random_transformer_run: Path, domain: Path, tmp_path: Path, rank: int
 ) -> None:
