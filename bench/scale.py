@@ -78,11 +78,13 @@ def record(part: str, figures: Mapping[str, float], details: Mapping[str, object
         "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
     }
+    parts = {**before.get("details", {}), part: {**evidence, **details}}
     write_result(
         "scale",
         {**others, **figures},
-        command="python bench/scale.py " + " ".join(f"--part {name}" for name in PARTS),
-        details={**before.get("details", {}), part: {**evidence, **details}},
+        command="python bench/scale.py "
+        + " ".join(f"--part {name}" for name in PARTS if name in parts),
+        details=parts,
     )
 
 
